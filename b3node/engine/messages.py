@@ -1,0 +1,122 @@
+"""What the front and an engine say to each other: frozen values, msgpack on the wire, never pickle.
+
+A request is known by `id`, an integer that the front counts up for each engine process; an engine that
+was restarted starts from nothing, so ids of the dead process mean nothing to the new one.
+The engine sends one `Step` for every decode step, for all sequences together: that is the heartbeat too.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+
+class Sampling(msgspec.Struct, frozen=True, array_like=True):
+    """How tokens are drawn. `temperature` 0 or `top_p` 0 is greedy; `seed` repeats a response."""
+
+    temperature: float
+    top_p: float
+    seed: int
+
+
+class Submit(msgspec.Struct, frozen=True, tag="submit", array_like=True):
+    """A new sequence.
+
+    `tokens` are little-endian int32 ids of the whole prompt (never empty), `max_tokens` bounds what is
+    generated, `namespace` is whom a shared prefix may be shared with (the organization), `wait` bounds
+    the seconds it may stand in the queue.
+    """
+
+    id: int
+    namespace: str
+    tokens: bytes
+    max_tokens: int
+    sampling: Sampling
+    wait: float
+
+
+class Cancel(msgspec.Struct, frozen=True, tag="cancel", array_like=True):
+    """The client left: the sequence gives back its cells at the next step. Unknown ids are ignored."""
+
+    id: int
+
+
+ToEngine = Submit | Cancel
+
+
+class Loading(msgspec.Struct, frozen=True, tag="loading", array_like=True):
+    """Progress of the model's load, 0 to 1."""
+
+    progress: float
+
+
+class Ready(msgspec.Struct, frozen=True, tag="ready", array_like=True):
+    """The model is loaded and has decoded a token. Counts are tokens, cells and sequences."""
+
+    n_ctx: int
+    n_parallel: int
+    n_vocab: int
+    n_ctx_train: int
+    device: str
+    description: str
+    load_seconds: float
+
+
+class LoadFailed(msgspec.Struct, frozen=True, tag="load_failed", array_like=True):
+    """The model cannot be served; `reason` is for the operator's log, never for a client."""
+
+    reason: str
+
+
+class Started(msgspec.Struct, frozen=True, array_like=True):
+    """A sequence left the queue: seconds it waited, prompt tokens that the prefix cache served."""
+
+    id: int
+    queue_seconds: float
+    cached_tokens: int
+
+
+class Token(msgspec.Struct, frozen=True, array_like=True):
+    """One generated token's bytes (may be empty, may be part of a character)."""
+
+    id: int
+    piece: bytes
+
+
+FinishReason = Literal["stop", "length", "cancelled", "capacity", "failed"]
+"""`stop`: an end-of-generation token. `length`: max_tokens or the end of the context. `cancelled`: as
+asked. `capacity`: the queue was full or the wait too long (nothing was generated). `failed`: the engine
+could not decode this sequence."""
+
+
+class Finished(msgspec.Struct, frozen=True, array_like=True):
+    """The last word on a sequence; counts are tokens.
+
+    `prompt_tokens` is the length of the prompt, `processed_tokens` how many of them were computed or
+    served from the cache before the end, `output_tokens` how many were generated (an end-of-generation
+    token included).
+    """
+
+    id: int
+    reason: FinishReason
+    prompt_tokens: int
+    processed_tokens: int
+    cached_tokens: int
+    output_tokens: int
+    prefill_seconds: float
+    decode_seconds: float
+
+
+class Step(msgspec.Struct, frozen=True, tag="step", array_like=True):
+    """All that one step brought, in the order: who started, which tokens came, who finished."""
+
+    started: tuple[Started, ...]
+    tokens: tuple[Token, ...]
+    finished: tuple[Finished, ...]
+    running: int
+    waiting: int
+    seconds: float
+
+
+FromEngine = Loading | Ready | LoadFailed | Step

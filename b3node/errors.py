@@ -1,0 +1,96 @@
+"""The one exception of the product, and the table that maps its codes to HTTP.
+
+Everything a client may be told is a `Refusal`; any other exception is a bug and becomes a 500 that
+carries only the request id. Messages are the product's own words: a library's message, a path, an
+address or a remote server's words never get in here (contract decisions, "Errors").
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+Code = Literal[
+    "invalid_request",
+    "unsupported_parameter",
+    "context_length_exceeded",
+    "unauthorized",
+    "credits_exhausted",
+    "forbidden",
+    "egress_denied",
+    "not_found",
+    "model_not_available",
+    "method_not_allowed",
+    "payload_too_large",
+    "unsupported_media_type",
+    "rate_limited",
+    "concurrency_limited",
+    "quota_exceeded",
+    "internal",
+    "infer_backend_unavailable",
+    "capacity_unavailable",
+    "node_unavailable",
+]
+
+_INVALID, _SERVER, _LIMIT = "invalid_request_error", "server_error", "rate_limit_error"
+
+HTTP: Final[dict[Code, tuple[int, str]]] = {
+    "invalid_request": (400, _INVALID),
+    "unsupported_parameter": (400, _INVALID),
+    "context_length_exceeded": (400, _INVALID),
+    "unauthorized": (401, "authentication_error"),
+    "credits_exhausted": (402, _LIMIT),
+    "forbidden": (403, "permission_error"),
+    "egress_denied": (403, "permission_error"),
+    "not_found": (404, _INVALID),
+    "model_not_available": (404, _INVALID),
+    "method_not_allowed": (405, _INVALID),
+    "payload_too_large": (413, _INVALID),
+    "unsupported_media_type": (415, _INVALID),
+    "rate_limited": (429, _LIMIT),
+    "concurrency_limited": (429, _LIMIT),
+    "quota_exceeded": (429, _LIMIT),
+    "internal": (500, _SERVER),
+    "infer_backend_unavailable": (503, _SERVER),
+    "capacity_unavailable": (503, _SERVER),
+    "node_unavailable": (503, _SERVER),
+}
+"""Code to (status, type), as the contract's error table has it."""
+
+MAX_MESSAGE = 300
+"""Characters a message may have (contract decisions, "Errors")."""
+
+
+class Refusal(Exception):  # noqa: N818 - it is an answer, not a failure of the program
+    """An answer other than success, ready to be put on the wire.
+
+    Args:
+        code: one of the contract's codes; fixes the HTTP status and the error type.
+        message: the product's own words, cut to `MAX_MESSAGE` characters.
+        param: the path of what is refused, such as `input[2].content[0].image_url`, or None.
+        retry_after: seconds (at least 1) for the `Retry-After` header of a 429 or 503.
+    """
+
+    def __init__(
+        self, code: Code, message: str, *, param: str | None = None, retry_after: int | None = None
+    ) -> None:
+        super().__init__(message)
+        self.code: Code = code
+        self.message = message if len(message) <= MAX_MESSAGE else message[: MAX_MESSAGE - 1] + "…"
+        self.param = param
+        self.retry_after = retry_after
+
+    @property
+    def status(self) -> int:
+        """The HTTP status of this refusal's code."""
+        return HTTP[self.code][0]
+
+    @property
+    def type(self) -> str:
+        """The OpenAI error type of this refusal's code."""
+        return HTTP[self.code][1]
+
+
+def quoted(text: str, limit: int = 64) -> str:
+    """A client's own text, fit to stand in a message: printable, at most `limit` characters, in quotes."""
+    cut = text if len(text) <= limit else text[: limit - 1] + "…"
+    return '"' + "".join(c if c.isprintable() else "�" for c in cut) + '"'
