@@ -1,0 +1,93 @@
+"""What the front sees of a model that child processes serve: the seam between service and workers.
+
+The service knows these Protocols only, so its tests need no child process; `fleet` has the real thing.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol
+
+import msgspec
+
+from b3node.contract.request import Request
+from b3node.engine.messages import Finished, Sampling, Started, Token
+from b3node.prompt.prepared import Prepared
+
+State = Literal["loading", "ready", "restarting", "failed", "stopped"]
+"""`failed`: the model cannot be loaded or crashed too often, and stays down until the node is restarted."""
+
+
+class ModelFacts(msgspec.Struct, frozen=True):
+    """What is known of a served model once its engine is ready. Counts are tokens and sequences."""
+
+    n_ctx: int
+    n_ctx_train: int
+    n_parallel: int
+    n_vocab: int
+    device: str
+    description: str
+    load_seconds: float
+
+
+Output = Started | Token | Finished
+
+
+class Generation(Protocol):
+    """One submitted sequence, as a source of what the engine says of it."""
+
+    async def take(self) -> tuple[Output, ...]:
+        """Everything that has arrived since the last call, at least one, in the order of arrival.
+
+        After `Finished` nothing more comes. Raises `Refusal` `infer_backend_unavailable` when the engine
+        died under it.
+        """
+        ...
+
+    def cancel(self) -> None:
+        """Gives the sequence up: its cells are free at the engine's next step. Idempotent."""
+        ...
+
+
+class ServedModel(Protocol):
+    """A configured model and the processes behind it."""
+
+    @property
+    def id(self) -> str:
+        """The name that requests use."""
+        ...
+
+    @property
+    def state(self) -> State:
+        """Where its engine stands now."""
+        ...
+
+    @property
+    def facts(self) -> ModelFacts | None:
+        """What the engine said when it became ready last; None before the first time."""
+        ...
+
+    @property
+    def max_request_bytes(self) -> int:
+        """The largest request body that this model takes, in bytes."""
+        ...
+
+    @property
+    def created(self) -> int:
+        """When the model file was made, in seconds since 1970."""
+        ...
+
+    def require_ready(self) -> None:
+        """Raises `Refusal` `infer_backend_unavailable` with `Retry-After` unless the engine is up."""
+        ...
+
+    async def prepare(self, request: Request) -> Prepared:
+        """The request's prompt as tokens, made by a prepare worker. Raises `Refusal`."""
+        ...
+
+    def submit(self, prepared: Prepared, *, sampling: Sampling, max_tokens: int, namespace: str) -> Generation:
+        """Hands a prompt to the engine. Raises `Refusal` (backend unavailable, or capacity)."""
+        ...
+
+    async def probe(self, timeout: float) -> bool:
+        """Whether a real token was decoded within the last 60 s, else whether one is within `timeout` s."""
+        ...
