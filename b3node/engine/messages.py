@@ -24,16 +24,20 @@ class Submit(msgspec.Struct, frozen=True, tag="submit", array_like=True):
     """A new sequence.
 
     `tokens` are little-endian int32 ids of the whole prompt (never empty), `max_tokens` bounds what is
-    generated, `namespace` is whom a shared prefix may be shared with (the organization), `wait` bounds
-    the seconds it may stand in the queue.
+    generated, `reserve` is how many of those are promised cells before it starts (beyond them it may be
+    paused and computed again when cells run out), `namespace` is whom a shared prefix may be shared with
+    (the organization), `marks` are ascending token counts at which the prompt is worth coming back to,
+    `wait` bounds the seconds it may stand in the queue.
     """
 
     id: int
     namespace: str
     tokens: bytes
     max_tokens: int
+    reserve: int
     sampling: Sampling
     wait: float
+    marks: tuple[int, ...] = ()
 
 
 class Cancel(msgspec.Struct, frozen=True, tag="cancel", array_like=True):

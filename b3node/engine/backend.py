@@ -1,0 +1,32 @@
+"""What the scheduler's loop needs of a model: the seam that `llama` fills, and a fake one in tests."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from b3node.engine.plan import Plan
+
+Rows = npt.NDArray[np.float32]
+
+
+class CellsFullError(Exception):
+    """The step did not fit into the cache; nothing of it was computed and nothing was changed."""
+
+
+class DecodeError(Exception):
+    """The step failed half-way: the cells of every sequence in it are worth nothing."""
+
+
+class Backend(Protocol):
+    """A loaded model with its cache."""
+
+    def run(self, plan: Plan) -> Rows:
+        """Carries a plan out and gives the logits of the chunks that asked for them.
+
+        The result has shape (rows, n_vocab), float32, one row a chunk with `logits`, in the plan's order;
+        it is a view that the next call overwrites. Raises `CellsFullError` or `DecodeError`.
+        """
+        ...

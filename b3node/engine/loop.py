@@ -1,0 +1,98 @@
+"""The engine's one loop: hear, plan, compute, draw, tell.
+
+It owns the order of things and nothing else: what to compute is the scheduler's, how is the backend's, and
+the channel to the front and the clock are given. A step that failed costs its sequences, a row that is not
+a distribution costs its sequence, and anything that cannot be survived is left to the process: the front
+restarts it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence as Many
+from typing import Protocol
+
+from b3node.engine.backend import Backend, CellsFullError, DecodeError, Rows
+from b3node.engine.messages import Cancel, Step, Submit, ToEngine
+from b3node.engine.plan import Plan
+from b3node.engine.sampling import greedy, sample
+from b3node.engine.scheduler import Scheduler
+from b3node.engine.sequence import Sequence
+
+
+class Channel(Protocol):
+    """The engine's end of the line to the front."""
+
+    def receive(self, *, wait: bool) -> Many[ToEngine] | None:
+        """Messages that have come; with `wait`, blocks until there is one. None when the front is gone."""
+        ...
+
+    def send(self, step: Step) -> None:
+        """Tells the front of a step; blocks while the front does not read."""
+        ...
+
+
+class Loop:
+    """Runs a scheduler on a backend until the front is gone.
+
+    Args:
+        clock: monotonic seconds.
+    """
+
+    def __init__(
+        self, scheduler: Scheduler, backend: Backend, channel: Channel, clock: Callable[[], float]
+    ) -> None:
+        self._scheduler = scheduler
+        self._backend = backend
+        self._channel = channel
+        self._clock = clock
+
+    def run(self) -> None:
+        """Serves until the channel says that the front is gone. Raises `ValueError` on a broken invariant."""
+        while self._hear():
+            self._tell(self.step())
+
+    def step(self) -> Step:
+        """One step of the model, drawn and accounted for."""
+        plan = self._scheduler.plan(self._clock())
+        begun = self._clock()
+        try:
+            rows = self._backend.run(plan)
+        except CellsFullError:
+            return self._scheduler.shrink(plan, now=self._clock())
+        except DecodeError:
+            return self._scheduler.lose(plan, now=self._clock())
+        drawn = self._draw(plan, rows)
+        now = self._clock()
+        return self._scheduler.apply(plan, drawn, now=now, seconds=now - begun)
+
+    def _hear(self) -> bool:
+        """Takes in what the front has said; waits for it when there is nothing to do. False: the front is gone."""
+        idle = self._scheduler.idle
+        if idle:
+            self._scheduler.check()
+        messages = self._channel.receive(wait=idle)
+        if messages is None:
+            return False
+        now = self._clock()
+        for message in messages:
+            match message:
+                case Submit():
+                    self._scheduler.submit(message, now)
+                case Cancel():
+                    self._scheduler.cancel(message.id, now)
+        return True
+
+    def _draw(self, plan: Plan, rows: Rows) -> dict[int, int]:
+        """One token for each row, by the slot that asked for it."""
+        sequences = self._scheduler.draws(plan)
+        return {sequence.slot: draw(sequence, rows[i]) for i, sequence in enumerate(sequences)}
+
+    def _tell(self, step: Step) -> None:
+        self._channel.send(step)
+
+
+def draw(sequence: Sequence, row: Rows) -> int:
+    """The next token of `sequence` from its row of logits, shape (n_vocab,); advances its random numbers."""
+    if sequence.greedy:
+        return greedy(row)
+    return sample(row, temperature=sequence.temperature, top_p=sequence.top_p, uniform=sequence.draw.random())
