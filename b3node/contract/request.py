@@ -16,19 +16,19 @@ Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
 Verbosity = Literal["low", "medium", "high"]
 
 
-class TextPart(msgspec.Struct, frozen=True):
+class TextPart(msgspec.Struct, frozen=True, tag=True):
     """Text of any part that carries text: `input_text`, `output_text`, or a plain string."""
 
     text: str
 
 
-class RefusalPart(msgspec.Struct, frozen=True):
+class RefusalPart(msgspec.Struct, frozen=True, tag=True):
     """An assistant's refusal, replayed as history."""
 
     refusal: str
 
 
-class ImagePart(msgspec.Struct, frozen=True):
+class ImagePart(msgspec.Struct, frozen=True, tag=True):
     """An image by `https://` URL or base64 `data:` URL; not yet fetched or decoded."""
 
     image_url: str
@@ -37,14 +37,14 @@ class ImagePart(msgspec.Struct, frozen=True):
 Part = TextPart | RefusalPart | ImagePart
 
 
-class Message(msgspec.Struct, frozen=True):
+class Message(msgspec.Struct, frozen=True, tag=True):
     """One message item; `content` may be empty."""
 
     role: Role
     content: tuple[Part, ...]
 
 
-class FunctionCall(msgspec.Struct, frozen=True):
+class FunctionCall(msgspec.Struct, frozen=True, tag=True):
     """A call of an earlier turn; `arguments` is the client's text, whatever it is."""
 
     call_id: str
@@ -52,14 +52,14 @@ class FunctionCall(msgspec.Struct, frozen=True):
     arguments: str
 
 
-class FunctionCallOutput(msgspec.Struct, frozen=True):
+class FunctionCallOutput(msgspec.Struct, frozen=True, tag=True):
     """A function's result for the call with the same `call_id`."""
 
     call_id: str
     output: tuple[TextPart | ImagePart, ...]
 
 
-class Reasoning(msgspec.Struct, frozen=True):
+class Reasoning(msgspec.Struct, frozen=True, tag=True):
     """An earlier turn's thought: the texts of `content`, else of `summary`, joined; may be empty."""
 
     text: str
