@@ -1,0 +1,18 @@
+"""Fixtures that every room's tests may ask for."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tests.zoo.zoo import Zoo
+
+# An assertion inside llama.cpp would otherwise fork a debugger: slow, and it floods stderr.
+os.environ.setdefault("GGML_NO_BACKTRACE", "1")
+
+
+@pytest.fixture(scope="session")
+def zoo(tmp_path_factory: pytest.TempPathFactory) -> Zoo:
+    """The tiny models: `zoo.scripted([...])`, `zoo.random("qwen35")`, `zoo.free_choice()` give paths."""
+    return Zoo(tmp_path_factory.mktemp("zoo"))
