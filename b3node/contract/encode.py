@@ -1,0 +1,48 @@
+"""Values to the bytes of the wire; the only place that writes JSON for clients."""
+
+from __future__ import annotations
+
+from typing import Final, get_args
+
+import msgspec
+
+from b3node.contract.events import Event
+from b3node.contract.response import ErrorBody, ErrorObject, Response
+from b3node.errors import Refusal
+
+_encode: Final = msgspec.json.Encoder().encode
+
+_HEADS: Final[dict[type, bytes]] = {
+    kind: f"event: {kind.__struct_config__.tag}\ndata: ".encode() for kind in get_args(Event)
+}
+
+_LINE_BREAKS: Final = tuple((c.encode(), f"\\u{ord(c):04x}".encode()) for c in "\x85\u2028\u2029")
+"""Characters that JSON leaves alone and that Python's `str.splitlines` breaks at: readers that split decoded
+text into lines would lose half of an event."""
+
+
+def sse_frame(event: Event) -> bytes:
+    """One server-sent event, to be sent in one write: its type, its JSON on one line, an empty line, LF only."""
+    return _HEADS[type(event)] + _one_line(_encode(event)) + b"\n\n"
+
+
+def response_body(response: Response) -> bytes:
+    """The JSON of an answer without streaming."""
+    return _encode(response)
+
+
+def error_object(refusal: Refusal) -> ErrorObject:
+    """What a refusal says to the client."""
+    return ErrorObject(refusal.message, refusal.type, refusal.param, refusal.code)
+
+
+def error_body(refusal: Refusal) -> bytes:
+    """The JSON of a refusal; its status and headers are the caller's."""
+    return _encode(ErrorBody(error_object(refusal)))
+
+
+def _one_line(data: bytes) -> bytes:
+    if not data.isascii():
+        for character, escape in _LINE_BREAKS:
+            data = data.replace(character, escape)
+    return data

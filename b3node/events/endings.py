@@ -1,0 +1,30 @@
+"""How a response can end. What is known only then (usage, times) is given to `Composer.finish` beside it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from b3node.errors import Code
+
+
+class Completed(msgspec.Struct, frozen=True):
+    """The model ended its answer by itself."""
+
+
+class Incomplete(msgspec.Struct, frozen=True):
+    """The answer was cut: by `max_output_tokens`, or by the end of the context, which counts as the same."""
+
+    reason: Literal["max_output_tokens"] = "max_output_tokens"
+
+
+class Failed(msgspec.Struct, frozen=True):
+    """The answer broke off, for a reason that is fit to be told: our code, our words."""
+
+    code: Code
+    message: str
+    param: str | None = None
+
+
+Ending = Completed | Incomplete | Failed

@@ -1,0 +1,104 @@
+"""Events back to the response they tell: the body of an answer without streaming.
+
+The output is rebuilt from what the events say one after another, the way a client's accumulator does it, and
+not taken from the last event; that the two agree is a property of the composer, and tested as such. What
+nobody can know before the end (status, usage, times, the extension) is the last event's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from b3node.contract.events import (
+    ContentPartAdded,
+    Event,
+    FunctionCallArgumentsDelta,
+    OutputItemAdded,
+    OutputItemDone,
+    OutputTextDelta,
+    ReasoningTextDelta,
+    ResponseCompleted,
+    ResponseCreated,
+    ResponseFailed,
+    ResponseIncomplete,
+)
+from b3node.contract.response import ItemStatus, OutputFunctionCall, OutputItem, Part, Response
+from b3node.events.states import OutOfOrder
+
+
+class Fold:
+    """The response of a stream, taken event by event; it keeps the answer, not the events."""
+
+    def __init__(self) -> None:
+        self._created: Response | None = None
+        self._ended: Response | None = None
+        self._output: list[OutputItem] = []
+        self._item: OutputItem | None = None
+        self._part: Part | None = None
+        self._texts: list[str] = []
+
+    def feed(self, event: Event) -> None:
+        """Takes the next event.
+
+        Raises:
+            OutOfOrder: an item is closed that is not open.
+        """
+        match event:
+            case OutputTextDelta() | ReasoningTextDelta() | FunctionCallArgumentsDelta():
+                self._texts.append(event.delta)
+            case OutputItemAdded():
+                self._item, self._part, self._texts = event.item, None, []
+            case ContentPartAdded():
+                self._part = event.part
+            case OutputItemDone():
+                self._close(event.item.status)
+            case ResponseCreated():
+                self._created = event.response
+            case ResponseCompleted() | ResponseIncomplete() | ResponseFailed():
+                self._ended = event.response
+            case _:
+                pass  # the other events repeat what these said
+
+    def finish(self) -> Response:
+        """The response; an item that is open still, as a failure leaves it, is incomplete.
+
+        Raises:
+            OutOfOrder: the stream has no beginning or no end.
+        """
+        created, ended = self._created, self._ended
+        if created is None or ended is None:
+            raise OutOfOrder("a stream begins with response.created and ends with its verdict")
+        if self._item is not None:
+            self._close("incomplete")
+        return replace(
+            created,
+            status=ended.status,
+            completed_at=ended.completed_at,
+            error=ended.error,
+            incomplete_details=ended.incomplete_details,
+            output=tuple(self._output),
+            usage=ended.usage,
+            b3os=ended.b3os,
+        )
+
+    def _close(self, status: ItemStatus) -> None:
+        if self._item is None:
+            raise OutOfOrder("no item is open")
+        self._output.append(_written(self._item, self._part, "".join(self._texts), status))
+        self._item = None
+
+
+def fold(events: Iterable[Event]) -> Response:
+    """The response that a whole stream tells; raises as `Fold` does."""
+    folding = Fold()
+    for event in events:
+        folding.feed(event)
+    return folding.finish()
+
+
+def _written(item: OutputItem, part: Part | None, text: str, status: ItemStatus) -> OutputItem:
+    if isinstance(item, OutputFunctionCall):
+        return replace(item, status=status, arguments=text)
+    return replace(item, status=status, content=() if part is None else (replace(part, text=text),))
