@@ -84,10 +84,15 @@ class ServedModel(Protocol):
         """The request's prompt as tokens, made by a prepare worker. Raises `Refusal`."""
         ...
 
-    def submit(self, prepared: Prepared, *, sampling: Sampling, max_tokens: int, namespace: str) -> Generation:
-        """Hands a prompt to the engine. Raises `Refusal` (backend unavailable, or capacity)."""
+    def submit(
+        self, prepared: Prepared, *, sampling: Sampling, max_tokens: int | None, namespace: str
+    ) -> Generation:
+        """Hands a prompt to the engine; `max_tokens` None is until the end of the context.
+
+        Raises `Refusal` (backend unavailable, or capacity).
+        """
         ...
 
-    async def probe(self, timeout: float) -> bool:
-        """Whether a real token was decoded within the last 60 s, else whether one is within `timeout` s."""
+    async def probe(self, within: float) -> bool:
+        """Whether a real token was decoded in the last 60 s, else whether one is `within` seconds."""
         ...

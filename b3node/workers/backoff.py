@@ -1,0 +1,34 @@
+"""When to start a dead child again: soon, then later and later, and at last not at all."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final
+
+LONGEST: Final = 60.0
+"""Seconds between two starts at most (reliability statement T7: 1, 2, 4 ... 60)."""
+CRASHES: Final = 5
+WINDOW: Final = 600.0
+"""This many crashes within so many seconds, and the child stays down (T7)."""
+
+
+class Backoff:
+    """Counts crashes; times are seconds of a monotonic clock."""
+
+    def __init__(self) -> None:
+        self._crashes: deque[float] = deque(maxlen=CRASHES)
+        self._streak = 0
+
+    def crashed(self, now: float, *, lived: float) -> float | None:
+        """Seconds to wait before the next start, None to stay down; `lived` is how long it had been ready.
+
+        A child that served for as long as the window starts the count anew.
+        """
+        if lived >= WINDOW:
+            self._crashes.clear()
+            self._streak = 0
+        self._crashes.append(now)
+        self._streak += 1
+        if len(self._crashes) == CRASHES and now - self._crashes[0] <= WINDOW:
+            return None
+        return float(min(2.0 ** (self._streak - 1), LONGEST))

@@ -1,0 +1,254 @@
+"""The front's view of one engine: submits, hands out what it says, notices when it is gone or hangs.
+
+The engine is believed alive while steps arrive. A decode that hangs below Python (a lost GPU, a spinning
+barrier) sends none, so with work under way a silence of `max(10 s, 20 x the usual step)` ends in a kill
+(reliability statement T9); a step with much prompt in it may take up to 60 s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections.abc import Callable
+from typing import Final
+
+import structlog
+
+from b3node.engine.messages import (
+    Cancel,
+    Finished,
+    FromEngine,
+    Loading,
+    LoadFailed,
+    Ready,
+    Sampling,
+    Started,
+    Step,
+    Submit,
+    Token,
+)
+from b3node.errors import Refusal
+from b3node.prompt.prepared import Prepared
+from b3node.workers.generation import Mailbox
+from b3node.workers.orders import EngineOrder
+from b3node.workers.served import ModelFacts, State
+from b3node.workers.supervisor import Supervisor
+
+QUEUE_SECONDS: Final = 10.0
+"""How long a request may wait for a slot (security.md 4.3: at most 10 s, then `capacity_unavailable`)."""
+RESERVED_OUTPUT: Final = 512
+"""Tokens of output that admission counts on when a request names no limit (contract: else 512)."""
+FRESH: Final = 60.0
+"""Seconds for which a decoded token proves that the engine works (reliability statement T10)."""
+_SILENCE: Final = 10.0
+_SILENCE_STEPS: Final = 20.0
+_BLEND: Final = 0.1
+_PATIENCE: Final = 60.0
+_log = structlog.get_logger("b3node.workers")
+
+
+class EngineClient:
+    """One engine process of the model `model`, kept alive; every method belongs to the front's event loop."""
+
+    def __init__(
+        self,
+        model: str,
+        order: EngineOrder,
+        *,
+        environment: dict[str, str],
+        progress: Callable[[str, float], None],
+    ) -> None:
+        self.state: State = "loading"
+        self.facts: ModelFacts | None = None
+        self._model = model
+        self._limit = order.waiting
+        self._progress = progress
+        self._ids = itertools.count(1)
+        self._live: dict[int, Mailbox] = {}
+        self._last_beat = time.monotonic()
+        self._last_token = float("-inf")
+        self._usual_step = 0.0
+        self._load_began = time.monotonic()
+        self.settled = asyncio.Event()
+        """Set while the engine is ready, or down for good: loading is over, one way or the other."""
+        self._watchdog: asyncio.Task[None] | None = None
+        self._child: Supervisor[FromEngine] = Supervisor(
+            f"engine {model}",
+            "b3node.workers.engine_process",
+            FromEngine,  # type: ignore[arg-type]  # a union is a type to msgspec
+            order,
+            hear=self._hear,
+            ended=self._ended,
+            environment=environment,
+        )
+
+    @property
+    def pid(self) -> int | None:
+        """The engine's process id."""
+        return self._child.pid
+
+    def start(self) -> None:
+        """Starts the process and its watchdog."""
+        self._child.start()
+        self._watchdog = asyncio.create_task(self._watch(), name=f"watch {self._model}")
+
+    async def stop(self) -> None:
+        """Ends the process; what was under way fails."""
+        self.state = "stopped"
+        if self._watchdog is not None:
+            self._watchdog.cancel()
+        await self._child.stop()
+        self._fail_all()
+
+    def require_ready(self) -> None:
+        """Raises `Refusal` `infer_backend_unavailable` unless requests can be served now."""
+        if self.state != "ready":
+            raise self._unavailable()
+
+    def submit(
+        self, prepared: Prepared, *, sampling: Sampling, max_tokens: int | None, namespace: str
+    ) -> Mailbox:
+        """Hands a prompt to the engine; `max_tokens` None is until the end of the context. Raises `Refusal`."""
+        self.require_ready()
+        facts = self.facts
+        if facts is None or len(self._live) >= facts.n_parallel + self._limit:
+            raise Refusal("capacity_unavailable", "The node is busy; try again in a moment.", retry_after=1)
+        room = facts.n_ctx - prepared.prompt_tokens
+        request = next(self._ids)
+        mailbox = Mailbox(request, self._cancel)
+        if not self._live:
+            self._last_beat = time.monotonic()
+        self._live[request] = mailbox
+        self._child.send(
+            Submit(
+                id=request,
+                namespace=namespace,
+                tokens=prepared.tokens,
+                max_tokens=min(max_tokens or room, room),
+                reserve=min(max_tokens or RESERVED_OUTPUT, room),
+                sampling=sampling,
+                wait=QUEUE_SECONDS,
+                marks=prepared.marks,
+            )
+        )
+        return mailbox
+
+    async def probe(self, within: float) -> bool:
+        """Whether a token was decoded in the last 60 s, else whether one is decoded `within` seconds."""
+        if self.state != "ready":
+            return False
+        if time.monotonic() - self._last_token < FRESH:
+            return True
+        token = Prepared(tokens=(0).to_bytes(4, "little"), prompt_tokens=1)
+        try:
+            mailbox = self.submit(
+                token, sampling=Sampling(0.0, 1.0, 0), max_tokens=1, namespace="\x00probe"
+            )
+        except Refusal as refusal:
+            return refusal.code == "capacity_unavailable"
+        try:
+            async with asyncio.timeout(within):
+                while not any(isinstance(output, Finished) for output in await mailbox.take()):
+                    pass
+        except (TimeoutError, Refusal):
+            return False
+        finally:
+            mailbox.cancel()
+        return True
+
+    # -- what the engine says --------------------------------------------------------------------------
+
+    def _hear(self, message: FromEngine) -> None:
+        match message:
+            case Step():
+                self._step(message)
+            case Loading(progress=progress):
+                self._progress(self._model, progress)
+            case Ready():
+                self._ready(message)
+            case LoadFailed(reason=reason):
+                _log.error("model_not_loaded", model=self._model, reason=reason)
+
+    def _step(self, step: Step) -> None:
+        now = self._last_beat = time.monotonic()
+        if step.tokens:
+            self._last_token = now
+            self._usual_step += _BLEND * (step.seconds - self._usual_step)
+        live = self._live
+        for output in step.started:
+            self._deliver(live, output)
+        for token in step.tokens:
+            if (mailbox := live.get(token.id)) is not None:
+                mailbox.put(token)
+        for finished in step.finished:
+            self._deliver(live, finished)
+            live.pop(finished.id, None)
+            if finished.reason == "stop":
+                self._last_token = now
+
+    def _deliver(self, live: dict[int, Mailbox], output: Started | Token | Finished) -> None:
+        mailbox = live.get(output.id)
+        if mailbox is not None:
+            mailbox.put(output)
+
+    def _ready(self, ready: Ready) -> None:
+        self.facts = ModelFacts(
+            n_ctx=ready.n_ctx,
+            n_ctx_train=ready.n_ctx_train,
+            n_parallel=ready.n_parallel,
+            n_vocab=ready.n_vocab,
+            device=ready.device,
+            description=ready.description,
+            load_seconds=ready.load_seconds,
+        )
+        self.state = "ready"
+        self._last_token = time.monotonic()
+        self._child.ready()
+        self.settled.set()
+
+    def _ended(self, again: bool) -> None:  # noqa: FBT001 - a callback with one argument
+        if self.state != "stopped":
+            self.state = "restarting" if again else "failed"
+            self._load_began = time.monotonic()
+        if again:
+            self.settled.clear()
+        else:
+            self.settled.set()
+        self._fail_all()
+
+    def _fail_all(self) -> None:
+        failed, self._live = self._live, {}
+        for mailbox in failed.values():
+            mailbox.fail(self._unavailable())
+
+    def _cancel(self, request: int) -> None:
+        if self._live.pop(request, None) is not None:
+            self._child.send(Cancel(request))
+
+    def _unavailable(self) -> Refusal:
+        if self.state == "failed":
+            words, seconds = "could not be started", 60
+        else:
+            words, seconds = "is starting", self._seconds_to_ready()
+        return Refusal(
+            "infer_backend_unavailable",
+            f"The model runtime of {self._model} {words}; retry in {seconds} seconds.",
+            retry_after=seconds,
+        )
+
+    def _seconds_to_ready(self) -> int:
+        """An estimate from the last load, 1 to 60 (security.md 5.3, Retry-After for restarts)."""
+        load = self.facts.load_seconds if self.facts is not None else 5.0
+        began = self._child.next_start or self._load_began
+        return max(1, min(60, round(began + load - time.monotonic() + 0.5)))
+
+    async def _watch(self) -> None:
+        """Kills an engine that has work and says nothing."""
+        while True:
+            await asyncio.sleep(1.0)
+            silence = time.monotonic() - self._last_beat
+            allowed = max(_SILENCE, _SILENCE_STEPS * self._usual_step)
+            if self.state == "ready" and self._live and silence > min(allowed, _PATIENCE):
+                self._child.kill(f"no step for {silence:.0f} s with work under way")
+                self._last_beat = time.monotonic()

@@ -1,0 +1,79 @@
+"""The engine child: loads the model it is ordered to, then runs the engine's loop until the front is gone."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from b3node.engine.governor import Governor
+from b3node.engine.loop import Loop
+from b3node.engine.messages import Loading, LoadFailed, Ready, ToEngine
+from b3node.engine.scheduler import Limits, Scheduler
+from b3node.llama.model import LoadError, Model
+from b3node.llama.settings import Settings
+from b3node.workers.line import Line
+from b3node.workers.orders import EngineOrder, ToEngineProcess
+from b3node.workers.spawn import inherit
+
+GAP_CPU, GAP_GPU = 0.150, 0.050
+"""Seconds a prompt may make a running stream wait, when the configuration does not say."""
+
+
+def main() -> None:
+    """The process's whole life. Exits with 1 when the model cannot be loaded."""
+    line: Line[EngineOrder | ToEngine] = Line(inherit(sys.argv), ToEngineProcess)  # type: ignore[arg-type]
+    order = line.next()
+    if not isinstance(order, EngineOrder):
+        return
+    began = time.monotonic()
+    try:
+        model = Model.load(order.path, _settings(order), lambda share: line.send(Loading(share)))
+    except LoadError as error:
+        line.send(LoadFailed(str(error)))
+        sys.exit(1)
+    scheduler = _scheduler(model, order)
+    line.send(
+        Ready(
+            n_ctx=model.n_ctx,
+            n_parallel=model.parallel,
+            n_vocab=model.vocabulary.n_vocab,
+            n_ctx_train=model.n_ctx_train,
+            device=model.device,
+            description=model.description,
+            load_seconds=time.monotonic() - began,
+        )
+    )
+    Loop(scheduler, model.backend, line, time.monotonic).run()
+
+
+def _settings(order: EngineOrder) -> Settings:
+    return Settings(
+        ctx=order.ctx,
+        cells=order.cells,
+        parallel=order.parallel,
+        gpu_layers=order.gpu_layers,
+        threads=order.threads,
+    )
+
+
+def _scheduler(model: Model, order: EngineOrder) -> Scheduler:
+    gap = order.gap or (GAP_GPU if model.offloaded else GAP_CPU)
+    limits = Limits(
+        n_ctx=model.n_ctx,
+        cells=model.cells,
+        parallel=model.parallel,
+        slots=model.slots,
+        waiting=order.waiting,
+        batch=model.batch,
+        shares=model.shares,
+    )
+    return Scheduler(
+        limits,
+        eog=model.vocabulary.eog,
+        pieces=model.vocabulary.pieces,
+        governor=Governor(gap=gap, largest=model.batch),
+    )
+
+
+if __name__ == "__main__":
+    main()

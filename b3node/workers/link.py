@@ -1,0 +1,67 @@
+"""The front's end of the line to a child: asyncio, one callback a message."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+import msgspec
+
+from b3node.workers.frames import FrameError, FrameReader, frame
+
+M = TypeVar("M")
+
+
+class Link(asyncio.Protocol, Generic[M]):
+    """Calls `hear` for each message of type `M`, in order; `closed` is set when the child's end is gone."""
+
+    def __init__(self, kind: type[M], hear: Callable[[M], None]) -> None:
+        self.closed = asyncio.Event()
+        self._hear = hear
+        self._reader = FrameReader()
+        self._decode = msgspec.msgpack.Decoder(kind).decode
+        self._encode = msgspec.msgpack.Encoder().encode
+        self._transport: asyncio.Transport | None = None
+
+    @classmethod
+    async def over(cls, sock: socket.socket, kind: type[M], hear: Callable[[M], None]) -> Link[M]:
+        """A link over a connected socket, which it owns from now on."""
+        loop = asyncio.get_running_loop()
+        _, link = await loop.create_connection(lambda: cls(kind, hear), sock=sock)
+        return link
+
+    def send(self, message: msgspec.Struct) -> None:
+        """Sends a message, or does nothing when the child is gone (its end is then reported by `closed`).
+
+        Raises `FrameError` when the message is too large.
+        """
+        data = frame(self._encode(message))
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.write(data)
+
+    def close(self) -> None:
+        """Closes this end: the child then ends by itself."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Part of asyncio's Protocol."""
+        if isinstance(transport, asyncio.Transport):
+            self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        """Part of asyncio's Protocol."""
+        try:
+            payloads = self._reader.feed(data)
+        except FrameError:
+            self.close()
+            return
+        for payload in payloads:
+            self._hear(self._decode(payload))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Part of asyncio's Protocol."""
+        del exc
+        self.closed.set()

@@ -1,0 +1,82 @@
+"""The first message to a child: what it is to load and how; and what a prepare worker is asked and answers."""
+
+from __future__ import annotations
+
+import msgspec
+
+from b3node.contract.request import Request
+from b3node.engine.messages import ToEngine
+from b3node.errors import Code
+from b3node.prompt.prepared import Prepared
+
+
+class EngineOrder(msgspec.Struct, frozen=True, tag="engine_order", array_like=True):
+    """How an engine is to serve a model; None lets the engine choose. Counts are tokens and sequences."""
+
+    path: str
+    ctx: int | None
+    cells: int | None
+    parallel: int | None
+    gpu_layers: int | None
+    threads: int | None
+    gap: float | None
+    """Seconds between two tokens of a running stream that a prompt may cause at most."""
+    waiting: int
+
+
+class PrepareOrder(msgspec.Struct, frozen=True, tag="prepare_order"):
+    """Which vocabulary and template a prepare worker is to load."""
+
+    path: str
+    n_ctx: int
+
+
+class Ask(msgspec.Struct, frozen=True, tag="ask"):
+    """Prepare a request; `now` is the moment that templates see, in seconds since 1970."""
+
+    request: Request
+    now: float
+
+
+class PrepareReady(msgspec.Struct, frozen=True, tag="prepare_ready"):
+    """The worker has loaded; `template` says whether the model brought a chat template of its own."""
+
+    template: bool
+
+
+class PrepareFailed(msgspec.Struct, frozen=True, tag="prepare_failed"):
+    """The worker cannot serve; `reason` is for the operator's log."""
+
+    reason: str
+
+
+class Answer(msgspec.Struct, frozen=True, tag="answer"):
+    """A prepared prompt."""
+
+    prepared: Prepared
+
+
+class Refused(msgspec.Struct, frozen=True, tag="refused"):
+    """A `Refusal`, as it crosses the line."""
+
+    code: Code
+    message: str
+    param: str | None
+
+
+FromPrepare = PrepareReady | PrepareFailed | Answer | Refused
+ToPrepare = PrepareOrder | Ask
+ToEngineProcess = EngineOrder | ToEngine
+
+__all__ = [
+    "Answer",
+    "Ask",
+    "EngineOrder",
+    "FromPrepare",
+    "PrepareFailed",
+    "PrepareOrder",
+    "PrepareReady",
+    "Refused",
+    "ToEngineProcess",
+    "ToPrepare",
+]

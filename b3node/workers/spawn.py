@@ -1,0 +1,46 @@
+"""Starts child processes that die with their parent, and is their first step.
+
+A child gets one end of a socket pair and nothing else of the parent's: no other descriptor, no terminal
+signals (a Ctrl-C reaches the front alone, which drains). It ends when the socket does, and the kernel kills
+it when the parent is killed (`PR_SET_PDEATHSIG`, Linux).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import socket
+import subprocess
+import sys
+from typing import Final
+
+_PR_SET_PDEATHSIG: Final = 1
+"""prctl(2), Linux."""
+
+
+def spawn(module: str, *, environment: dict[str, str] | None = None) -> tuple[subprocess.Popen[bytes], socket.socket]:
+    """Runs `python -m module` as a child. Returns the process and the parent's end of its socket."""
+    ours, theirs = socket.socketpair()
+    with theirs:
+        process = subprocess.Popen(  # noqa: S603 - our own module, no shell
+            [sys.executable, "-m", module, str(theirs.fileno()), str(os.getpid())],
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, **(environment or {})},
+            start_new_session=True,
+        )
+    return process, ours
+
+
+def inherit(argv: list[str]) -> socket.socket:
+    """In the child: ties its life to the parent's and gives its end of the socket.
+
+    `argv` are the arguments that `spawn` gave: the descriptor and the parent's process id.
+    """
+    descriptor, parent = int(argv[1]), int(argv[2])
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        sys.exit(0)
+    return socket.socket(fileno=descriptor)
