@@ -1,0 +1,136 @@
+"""The engine's backend on llama.cpp: one context, one unified KV cache, one batch that is filled anew.
+
+The batch's arrays are numpy arrays of our own, handed to llama.cpp by address, so a step costs no copy and
+no ctypes object a token. Logits come back as a view of llama.cpp's own buffer.
+
+What kills the process and is therefore never passed on: more tokens than the batch holds, a sequence id out
+of range, a token id outside the vocabulary, an empty batch.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, Final
+
+import numpy as np
+
+from b3node.engine.backend import CellsFullError, DecodeError, Rows
+from b3node.engine.plan import Chunk, Drop, Plan, Share
+from b3node.llama.library import last_words, lib
+from b3node.llama.settings import Fit
+
+_FULL: Final = 1
+"""`llama_decode`: no room in the cache; nothing was changed."""
+
+
+class Batch:
+    """A llama_batch over arrays of `size` tokens, each in one sequence."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.tokens = np.zeros(size, np.int32)
+        self.positions = np.zeros(size, np.int32)
+        self.slots = np.zeros(size, np.int32)
+        self.logits = np.zeros(size, np.int8)
+        self._counts = np.ones(size, np.int32)
+        # llama.cpp wants an array of pointers to each token's sequence ids: they point into `slots`.
+        self._slot_pointers = self.slots.ctypes.data + 4 * np.arange(size, dtype=np.uint64)
+        self.native: Any = lib.llama_batch(
+            0,
+            _pointer(self.tokens, ctypes.c_int32),
+            None,
+            _pointer(self.positions, ctypes.c_int32),
+            _pointer(self._counts, ctypes.c_int32),
+            ctypes.cast(self._slot_pointers.ctypes.data, ctypes.POINTER(ctypes.POINTER(ctypes.c_int32))),
+            _pointer(self.logits, ctypes.c_int8),
+        )
+
+    def fill(self, chunks: tuple[Chunk, ...]) -> int:
+        """Writes the chunks one behind the other; returns how many rows of logits they ask for."""
+        at = rows = 0
+        for chunk in chunks:
+            end = at + len(chunk.tokens)
+            self.tokens[at:end] = chunk.tokens
+            self.positions[at:end] = np.arange(chunk.start, chunk.start + len(chunk.tokens), dtype=np.int32)
+            self.slots[at:end] = chunk.slot
+            self.logits[at:end] = 0
+            self.logits[end - 1] = chunk.logits
+            rows += chunk.logits
+            at = end
+        self.native.n_tokens = at
+        return rows
+
+
+class Context:
+    """Implements `engine.backend.Backend` on a loaded model.
+
+    Args:
+        model: a llama_model pointer; must outlive the context.
+        n_vocab: its vocabulary's size.
+        fit: what the context was made with.
+    """
+
+    def __init__(self, model: Any, n_vocab: int, fit: Fit) -> None:
+        params = lib.llama_context_default_params()
+        params.n_ctx = fit.cells
+        params.n_batch = fit.batch
+        params.n_ubatch = fit.batch
+        params.n_seq_max = fit.slots
+        params.n_outputs_max = fit.parallel
+        params.n_threads = params.n_threads_batch = fit.threads
+        params.kv_unified = True
+        params.no_perf = True
+        self._pointer = lib.llama_init_from_model(model, params)
+        if not self._pointer:
+            raise MemoryError(last_words())
+        self._memory = lib.llama_get_memory(self._pointer)
+        self._n_vocab = n_vocab
+        self._slots = fit.slots
+        self._batch = Batch(fit.batch)
+        self._no_rows: Rows = np.empty((0, n_vocab), np.float32)
+
+    @property
+    def cells(self) -> int:
+        """Cells of the cache, as llama.cpp rounded them."""
+        return int(lib.llama_n_ctx(self._pointer))
+
+    def run(self, plan: Plan) -> Rows:
+        """Carries a plan out; see `engine.backend.Backend.run`."""
+        self._check(plan)
+        for move in plan.moves:
+            self._move(move)
+        if not plan.chunks:
+            return self._no_rows
+        rows = self._batch.fill(plan.chunks)
+        status = lib.llama_decode(self._pointer, self._batch.native)
+        if status == _FULL:
+            raise CellsFullError
+        if status:
+            raise DecodeError(f"llama_decode gave {status}: {last_words()}")
+        return self._rows(rows)
+
+    def _move(self, move: Drop | Share) -> None:
+        if isinstance(move, Drop):
+            lib.llama_memory_seq_rm(self._memory, move.slot, move.start, -1)
+        else:
+            lib.llama_memory_seq_cp(self._memory, move.source, move.target, 0, move.length)
+
+    def _rows(self, count: int) -> Rows:
+        if not count:
+            return self._no_rows
+        pointer = lib.llama_get_logits(self._pointer)
+        return np.ctypeslib.as_array(pointer, shape=(count, self._n_vocab))
+
+    def _check(self, plan: Plan) -> None:
+        """Raises `ValueError` for what would abort the process below."""
+        slots = {chunk.slot for chunk in plan.chunks}
+        for move in plan.moves:
+            slots.update((move.slot,) if isinstance(move, Drop) else (move.source, move.target))
+        if plan.tokens > self._batch.size or any(not chunk.tokens for chunk in plan.chunks):
+            raise ValueError("a plan does not fit into the batch")
+        if slots and not (0 <= min(slots) and max(slots) < self._slots):
+            raise ValueError("a plan names a slot that does not exist")
+
+
+def _pointer(array: Any, kind: Any) -> Any:
+    return array.ctypes.data_as(ctypes.POINTER(kind))

@@ -1,0 +1,41 @@
+"""The floor of this room: llama.cpp's C interface through ctypes, quiet, with its last words kept.
+
+Nothing else in the product imports llama_cpp. Many of its calls abort the process on a bad argument, so
+every caller here passes only ids and sizes that it has checked itself.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections import deque
+from typing import Any, Final
+
+# A failed internal check would otherwise start a debugger for its backtrace: slow, and on stderr.
+os.environ.setdefault("GGML_NO_BACKTRACE", "1")
+
+from llama_cpp import llama_cpp as _native  # noqa: E402 - the environment comes first
+
+lib: Final[Any] = _native
+"""The C functions, by their own names; ctypes, so untyped."""
+
+_WARNING: Final = 3
+"""ggml_log_level: debug 1, info 2, warning 3, error 4, continuation 5 (ggml.h)."""
+_last_words: deque[str] = deque(maxlen=8)
+
+
+@ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)
+def _on_log(level: int, text: bytes | None, _: object) -> None:
+    if level >= _WARNING and text and text.strip(b".\n "):
+        _last_words.append(text.decode("utf-8", "replace").strip())
+
+
+def begin() -> None:
+    """Silences the library and starts its backends; call once a process, before any other call."""
+    lib.llama_log_set(_on_log, ctypes.c_void_p(0))
+    lib.llama_backend_init()
+
+
+def last_words() -> str:
+    """The library's newest warnings and errors, for the operator's log; never for a client."""
+    return "; ".join(_last_words)

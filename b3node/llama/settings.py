@@ -1,0 +1,83 @@
+"""How much of everything a model is served with, from what was asked and what the machine and model offer.
+
+Pure arithmetic with its reasons; `model` applies it. Sizes are tokens, cells and sequences.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+import msgspec
+
+CTX_CPU, CTX_GPU = 8192, 32_768
+"""Tokens of one sequence when nothing is configured, if the model was trained for as many."""
+PARALLEL: Final = 16
+"""Sequences that run at once when nothing is configured."""
+PARALLEL_RECURRENT: Final = 8
+"""The same for models with recurrent state, which costs 20 to 75 MiB a sequence whether used or not."""
+KEPT: Final = 32
+"""Further sequence ids that keep finished prefixes (attention-only models; each costs a logits row)."""
+BATCH: Final = 512
+"""Tokens of one step at most: what bounds cancellation and fairness on a GPU, where a step cannot be cut."""
+_ROUND: Final = 256
+"""llama.cpp rounds the context up to this."""
+_SLOTS_MAX: Final = 256
+"""llama.cpp refuses more sequence ids than this."""
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """What the operator asked for; None leaves the choice to `fit`."""
+
+    ctx: int | None = None
+    cells: int | None = None
+    parallel: int | None = None
+    gpu_layers: int | None = None
+    threads: int | None = None
+
+
+class Fit(msgspec.Struct, frozen=True, kw_only=True):
+    """What a model is loaded with. `n_ctx` <= `cells`; `parallel` <= `slots` <= 256."""
+
+    n_ctx: int
+    cells: int
+    parallel: int
+    slots: int
+    batch: int
+    threads: int
+
+
+def fit(settings: Settings, *, n_ctx_train: int, recurrent: bool, offloaded: bool) -> Fit:
+    """The numbers for one model. `recurrent` covers hybrid models; `offloaded` means layers on a GPU."""
+    n_ctx = settings.ctx or min(n_ctx_train or CTX_CPU, CTX_GPU if offloaded else CTX_CPU)
+    cells = _rounded(max(settings.cells or 2 * n_ctx, n_ctx))
+    parallel = min(settings.parallel or (PARALLEL_RECURRENT if recurrent else PARALLEL), _SLOTS_MAX - 1)
+    slots = parallel if recurrent else min(parallel + KEPT, _SLOTS_MAX)
+    return Fit(
+        n_ctx=n_ctx,
+        cells=cells,
+        parallel=parallel,
+        slots=slots,
+        batch=min(BATCH, cells),
+        threads=settings.threads or usable_cores(),
+    )
+
+
+def usable_cores() -> int:
+    """Cores that this process may run on: physical ones where the system tells, at least 1."""
+    allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
+    physical = {_core_of(cpu) for cpu in allowed}
+    return max(1, len(physical))
+
+
+def _core_of(cpu: int) -> str:
+    """A name for the physical core that a logical CPU belongs to (Linux; else the CPU's own number)."""
+    try:
+        with open(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list", encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return str(cpu)
+
+
+def _rounded(count: int) -> int:
+    return -(-count // _ROUND) * _ROUND
