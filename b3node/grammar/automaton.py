@@ -1,0 +1,139 @@
+"""Minimal deterministic automata out of expressions of the algebra.
+
+The result is trimmed (every state is reached and can still accept) and numbered breadth first from the
+start, so two automata of the same language are equal values. The empty language has no states.
+"""
+
+from __future__ import annotations
+
+from b3node.grammar.regular import VOID, Algebra, Edges, Lang, Table, TooLarge
+
+NOTHING: Table = ((), ())
+
+
+def build(algebra: Algebra, lang: Lang, limit: int = 4_000) -> Table:
+    """The minimal automaton of `lang`.
+
+    Raises:
+        TooLarge: more than `limit` states before minimizing, or the algebra is full.
+    """
+    numbers, order = {lang: 0}, [lang]
+    rows: list[Edges] = []
+    for at in order:  # grows while it is walked
+        row = []
+        for lo, hi, to in algebra.edges(at):
+            if to not in numbers:
+                if len(order) >= limit:
+                    raise TooLarge
+                numbers[to] = len(order)
+                order.append(to)
+            row.append((lo, hi, numbers[to]))
+        rows.append(tuple(row))
+    return _minimal([algebra.nullable(at) for at in order], rows)
+
+
+def _minimal(accepting: list[bool], rows: list[Edges]) -> Table:
+    alive = _alive(accepting, rows)
+    if not alive[0]:
+        return NOTHING
+    block = [int(accept) if alive[i] else -1 for i, accept in enumerate(accepting)]
+    count = 0
+    while True:
+        seen: dict[tuple[int, Edges], int] = {}
+        fresh = [-1] * len(rows)
+        for i, row in enumerate(rows):
+            if alive[i]:
+                fresh[i] = seen.setdefault((block[i], _merged(row, block)), len(seen))
+        if len(seen) == count:
+            return _numbered(accepting, rows, block)
+        count, block = len(seen), fresh
+
+
+def _merged(row: Edges, block: list[int]) -> Edges:
+    out: list[tuple[int, int, int]] = []
+    for lo, hi, state in row:
+        to = block[state]
+        if to < 0:
+            continue
+        if out and out[-1][2] == to and out[-1][1] + 1 == lo:
+            out[-1] = (out[-1][0], hi, to)
+        else:
+            out.append((lo, hi, to))
+    return tuple(out)
+
+
+def _alive(accepting: list[bool], rows: list[Edges]) -> list[bool]:
+    """Which states can reach an accepting one."""
+    back: list[list[int]] = [[] for _ in rows]
+    for i, row in enumerate(rows):
+        for _, _, to in row:
+            back[to].append(i)
+    alive, todo = accepting.copy(), [i for i, accept in enumerate(accepting) if accept]
+    while todo:
+        for i in back[todo.pop()]:
+            if not alive[i]:
+                alive[i] = True
+                todo.append(i)
+    return alive
+
+
+def _numbered(accepting: list[bool], rows: list[Edges], block: list[int]) -> Table:
+    member = {number: i for i, number in reversed(list(enumerate(block)))}
+    numbers, order = {block[0]: 0}, [block[0]]
+    out = []
+    for at in order:  # grows while it is walked
+        row = []
+        for lo, hi, to in _merged(rows[member[at]], block):
+            if to not in numbers:
+                numbers[to] = len(order)
+                order.append(to)
+            row.append((lo, hi, numbers[to]))
+        out.append(tuple(row))
+    return tuple(accepting[member[at]] for at in order), tuple(out)
+
+
+def is_void(algebra: Algebra, lang: Lang, limit: int = 4_000) -> bool:
+    """Whether the language has no string. Raises `TooLarge` when that needs more than `limit` states."""
+    seen, todo = {lang}, [lang]
+    while todo:
+        at = todo.pop()
+        if algebra.nullable(at):
+            return False
+        for _, _, to in algebra.edges(at):
+            if to not in seen and to != VOID:
+                if len(seen) >= limit:
+                    raise TooLarge
+                seen.add(to)
+                todo.append(to)
+    return True
+
+
+def lengths(table: Table) -> tuple[int, int]:
+    """The shortest and the longest length of the accepted strings; a longest of -1 is no bound."""
+    accepting, rows = table
+    depth, level, shortest = 0, {0}, -1
+    while level and depth <= len(rows):
+        if shortest < 0 and any(accepting[i] for i in level):
+            shortest = depth
+        level = {to for i in level for _, _, to in rows[i]}
+        depth += 1
+    return shortest, -1 if level else depth - 1
+
+
+def strings(table: Table, limit: int) -> list[str] | None:
+    """All accepted strings in order, when there are at most `limit`; else None."""
+    accepting, rows = table
+    if not rows:
+        return []
+    if lengths(table)[1] < 0:
+        return None
+    out: list[str] = []
+    todo = [(0, "")]
+    while todo:
+        at, text = todo.pop()
+        if accepting[at]:
+            out.append(text)
+        todo.extend((to, text + chr(p)) for lo, hi, to in rows[at] for p in range(lo, min(hi, lo + limit) + 1))
+        if len(out) > limit or len(todo) > 4 * limit:
+            return None
+    return sorted(out)

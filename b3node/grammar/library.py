@@ -1,0 +1,57 @@
+"""The grammars that a person edits, as the compiler sees them.
+
+The files travel inside the package (`b3node/grammars`, beside it in a checkout). They are the package's own
+text, read once: no input of a client gets here. Automata of formats are built at first use and kept.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from b3node.grammar import automaton, notation, pattern
+from b3node.grammar.regular import Algebra, Table
+
+_HERE: Final = Path(__file__).resolve().parents[1]
+_FORMAT_LIMIT: Final = 60_000
+
+ALIASES: Final = {"guid": "uuid", "url": "uri", "ip-address": "ipv4", "host-name": "hostname", "datetime": "date-time"}
+FREE: Final = frozenset({"regex"})
+
+
+def source(name: str) -> str:
+    """The text of one file of `grammars/`, such as `json_object.gbnf`."""
+    for folder in (_HERE / "grammars", _HERE.parent / "grammars"):
+        path = folder / name
+        if path.is_file():
+            return path.read_text(encoding="utf-8")
+    raise FileNotFoundError(name)
+
+
+@cache
+def json_rules() -> dict[str, str]:
+    """The rules of json.gbnf: name to body."""
+    return notation.rules(source("json.gbnf"))
+
+
+@cache
+def _format_rules() -> dict[str, str]:
+    return notation.rules(source("formats.gbnf"))
+
+
+FORMATS: Final = frozenset({
+    "date", "time", "date-time", "duration", "uuid", "ipv4", "ipv6", "hostname", "email", "idn-email",
+    "uri", "uri-reference", "iri", "iri-reference", "uri-template", "json-pointer", "relative-json-pointer",
+})  # fmt: skip
+"""The values of `format` that are enforced."""
+
+
+@cache
+def format_table(name: str) -> Table:
+    """The minimal automaton of the strings that have a format of `FORMATS`."""
+    algebra = Algebra(_FORMAT_LIMIT)
+    lang = notation.regular(algebra, _format_rules(), name)
+    if name == "hostname":  # an A-label says what it says only by IDNA's tables; none is written
+        lang = algebra.both([lang, algebra.negate(pattern.language(algebra, r"(?:^|\.)[xX][nN]--"))])
+    return automaton.build(algebra, lang, _FORMAT_LIMIT)
