@@ -1,0 +1,22 @@
+"""The diagram says what the table says."""
+
+from __future__ import annotations
+
+import re
+
+from b3node.events.diagram import mermaid
+from b3node.events.states import TABLE
+
+
+def test_the_diagram_has_every_transition_and_no_other() -> None:
+    """One arrow a transition, with its actions, an arrow in and an arrow out."""
+    arrows = re.findall(r"^    (\w+) --> (\w+): [a-z ]+ / ([a-z, ]+)$", mermaid(), re.MULTILINE)
+    assert arrows == [
+        (state.name, due.to.name, ", ".join(action.value for action in due.actions))
+        for state, row in TABLE.items()
+        for due in row.values()
+    ]
+    lines = mermaid().splitlines()
+    assert lines[:2] == ["stateDiagram-v2", "    [*] --> NEW"]
+    assert lines[-1] == "    ENDED --> [*]"
+    assert len(lines) == len(arrows) + 3

@@ -1,0 +1,92 @@
+"""The table of the state machine: whole, balanced, and the only way through."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+
+from b3node.events.endings import Completed, Failed, Incomplete
+from b3node.events.states import TABLE, Action, Input, Opening, OutOfOrder, State, transition
+from b3node.parse.deltas import CallArguments, CallEnd, CallStart, ReasoningDelta, TextDelta
+
+INPUTS: dict[type, Input] = {
+    type(each): each
+    for each in (
+        Opening(),
+        TextDelta("a"),
+        ReasoningDelta("a"),
+        CallStart("f"),
+        CallArguments("{}"),
+        CallEnd(),
+        Completed(),
+        Incomplete(),
+        Failed("internal", "It broke."),
+    )
+}
+OPEN = {State.REASONING, State.MESSAGE, State.CALL, State.AFTERTHOUGHT}
+LIVE = set(State) - {State.NEW, State.ENDED}
+PAIRS = [(state, kind) for state in State for kind in INPUTS]
+
+
+def test_every_state_and_every_input_is_known_to_the_table() -> None:
+    """Each state has a row, and each kind of input stands in some row."""
+    assert set(TABLE) == set(State)
+    assert {kind for row in TABLE.values() for kind in row} == set(INPUTS) == set(get_args(Input))
+
+
+@pytest.mark.parametrize(("state", "kind"), [p for p in PAIRS if p[1] not in TABLE[p[0]]])
+def test_what_the_table_lacks_is_out_of_order(state: State, kind: type) -> None:
+    """A pair that is missing raises, and the message names both."""
+    with pytest.raises(OutOfOrder, match=f"{kind.__name__} cannot come in state {state.name}"):
+        transition(state, INPUTS[kind])
+
+
+@pytest.mark.parametrize(("state", "kind"), [p for p in PAIRS if p[1] in TABLE[p[0]]])
+def test_items_open_and_close_in_turn(state: State, kind: type) -> None:
+    """Along every transition an item opens only when none is open, and is extended or closed only when one is;
+    what is open in the end is what the next state says. A failure alone may leave an item open.
+    """
+    due, is_open = transition(state, INPUTS[kind]), state in OPEN
+    for action in due.actions:
+        if action in {Action.OPEN_MESSAGE, Action.OPEN_REASONING, Action.OPEN_CALL}:
+            assert not is_open
+            is_open = True
+        elif action in {Action.CLOSE, Action.CUT}:
+            assert is_open
+            is_open = False
+        elif action is Action.EXTEND:
+            assert is_open
+    assert is_open == (due.to in OPEN) or kind is Failed
+
+
+def test_actions_are_given_what_they_read() -> None:
+    """An item is extended only by deltas with a text, a call opened only by a name, an end made only by an ending."""
+    for row in TABLE.values():
+        for kind, due in row.items():
+            given = INPUTS[kind]
+            assert (Action.EXTEND in due.actions) == hasattr(given, "text")
+            assert (Action.OPEN_CALL in due.actions) == hasattr(given, "name")
+            assert (Action.END in due.actions) == isinstance(given, Completed | Incomplete | Failed)
+
+
+def test_every_state_is_reached_and_can_end() -> None:
+    """From NEW every state can be reached; every live one can be cut or fail, and all but CALL can be completed."""
+    reached, frontier = {State.NEW}, [State.NEW]
+    while frontier:
+        for due in TABLE[frontier.pop()].values():
+            if due.to not in reached:
+                reached.add(due.to)
+                frontier.append(due.to)
+    assert reached == set(State)
+    for state in LIVE:
+        assert TABLE[state].keys() >= {Incomplete, Failed}
+        assert (Completed in TABLE[state]) == (state is not State.CALL)
+
+
+def test_a_completed_response_has_an_answer() -> None:
+    """Where no message or call was given yet, a completion opens a message first: agent loops ask again without."""
+    for state in (State.STARTED, State.REASONING):
+        assert Action.OPEN_MESSAGE in TABLE[state][Completed].actions
+    for state in (State.MESSAGE, State.ANSWERED, State.AFTERTHOUGHT):
+        assert Action.OPEN_MESSAGE not in TABLE[state][Completed].actions

@@ -1,0 +1,31 @@
+"""The streams that people look at: one of each kind, as deltas and an ending."""
+
+from __future__ import annotations
+
+from b3node.contract.encode import sse_frame
+from b3node.events.endings import Completed, Ending, Incomplete
+from b3node.parse.deltas import CallArguments, CallStart, Delta
+from tests.events.streams import FAILURE, call, compose, text, thought
+
+TRANSCRIPTS: dict[str, tuple[list[Delta], Ending]] = {
+    "text": (text("Hello", ", ", "world."), Completed()),
+    "reasoning_and_text": (thought("The user ", "greets.") + text("Hello."), Completed()),
+    "call": (call("get_weather", '{"city"', ':"Eugene"}'), Completed()),
+    "parallel_calls": (
+        call("get_weather", '{"city":"Eugene"}') + call("get_weather", '{"city":', '"Bonn"}'),
+        Completed(),
+    ),
+    "text_then_call": (text("Let me look.") + call("get_weather", '{"city":"Eugene"}'), Completed()),
+    "empty": ([], Completed()),
+    "cut_in_text": (text("It was a dark and"), Incomplete()),
+    "cut_in_call": (
+        [*text("Let me look."), CallStart("get_weather"), CallArguments('{"city":"Eu')],
+        Incomplete(),
+    ),
+    "failure": (thought("The user greets.") + text("Hel"), FAILURE),
+}
+
+
+def transcript(name: str) -> bytes:
+    """All bytes of a stream."""
+    return b"".join(map(sse_frame, compose(*TRANSCRIPTS[name])))
