@@ -31,14 +31,7 @@ logging.getLogger("llama-cpp-python").setLevel(logging.ERROR)  # otherwise each 
 def greedy(path: Path, tokens: Sequence[int], n: int) -> list[int]:
     """The likeliest continuation of `tokens`: `n` ids, or fewer with an end-of-generation token last."""
     with opened(path) as model, model.context(len(tokens) + n) as context:
-        said: list[int] = []
-        logits = context.decode(tokens)
-        while len(said) < n:
-            said.append(int(logits.argmax()))
-            if model.ends(said[-1]) or len(said) == n:
-                break
-            logits = context.decode(said[-1:])
-        return said
+        return context.greedy(tokens, n)
 
 
 def logits(path: Path, tokens: Sequence[int]) -> Logits:
@@ -104,15 +97,19 @@ class Model:
         return bool(L.llama_vocab_is_eog(self.vocab, token))
 
     @contextmanager
-    def context(self, size: int, *, swa_full: bool = True) -> Iterator[Context]:
-        """A fresh context for `size` tokens (llama.cpp rounds up to 256), freed at the end."""
+    def context(self, size: int, *, exact: bool = True, swa_full: bool = True) -> Iterator[Context]:
+        """A fresh context for `size` tokens (llama.cpp rounds up to 256), freed at the end.
+
+        `exact` False leaves flash attention and the cache's type to llama.cpp, as a server does.
+        """
         if not 0 < size <= MAX_CONTEXT:
             raise ValueError(f"a context of 1 to {MAX_CONTEXT} tokens")
         params = L.llama_context_default_params()
         params.n_ctx, params.n_batch, params.n_ubatch, params.n_seq_max = size, _BATCH, _BATCH, 1
         params.n_threads = params.n_threads_batch = 1
-        params.flash_attn_type = L.LLAMA_FLASH_ATTN_TYPE_DISABLED
-        params.type_k = params.type_v = L.GGML_TYPE_F32
+        if exact:
+            params.flash_attn_type = L.LLAMA_FLASH_ATTN_TYPE_DISABLED
+            params.type_k = params.type_v = L.GGML_TYPE_F32
         params.swa_full = swa_full
         params.offload_kqv = params.op_offload = False
         handle = L.llama_init_from_model(self.handle, params)
@@ -149,6 +146,17 @@ class Context:
                 raise ValueError(f"llama.cpp answers {code} to a decode")
         row = L.llama_get_logits_ith(self.handle, -1)
         return np.ctypeslib.as_array(row, (self.model.n_vocab,)).copy()
+
+    def greedy(self, tokens: Sequence[int], n: int) -> list[int]:
+        """Appends `tokens` and what is likeliest after them: `n` ids, or fewer with an end last."""
+        said: list[int] = []
+        more = list(tokens)
+        while len(said) < n:
+            more = [int(self.decode(more).argmax())]
+            said += more
+            if self.model.ends(said[-1]):
+                break
+        return said
 
     @property
     def positions(self) -> tuple[int, int]:
