@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence as Many
 from typing import Protocol
 
 from b3node.engine.backend import Backend, CellsFullError, DecodeError, Rows
-from b3node.engine.messages import Cancel, Step, Submit, ToEngine
+from b3node.engine.messages import Cancel, Step, Submit
 from b3node.engine.plan import Plan
 from b3node.engine.sampling import greedy, sample
 from b3node.engine.scheduler import Scheduler
@@ -22,7 +22,7 @@ from b3node.engine.sequence import Sequence
 class Channel(Protocol):
     """The engine's end of the line to the front."""
 
-    def receive(self, *, wait: bool) -> Many[ToEngine] | None:
+    def receive(self, *, wait: bool) -> Many[object] | None:
         """Messages that have come; with `wait`, blocks until there is one. None when the front is gone."""
         ...
 

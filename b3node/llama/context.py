@@ -128,7 +128,7 @@ class Context:
             slots.update((move.slot,) if isinstance(move, Drop) else (move.source, move.target))
         if plan.tokens > self._batch.size or any(not chunk.tokens for chunk in plan.chunks):
             raise ValueError("a plan does not fit into the batch")
-        if slots and not (0 <= min(slots) and max(slots) < self._slots):
+        if slots and not (min(slots) >= 0 and max(slots) < self._slots):
             raise ValueError("a plan names a slot that does not exist")
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 # A failed internal check would otherwise start a debugger for its backtrace: slow, and on stderr.
 os.environ.setdefault("GGML_NO_BACKTRACE", "1")
 
-from llama_cpp import llama_cpp as _native  # noqa: E402 - the environment comes first
+from llama_cpp import llama_cpp as _native
 
 lib: Final[Any] = _native
 """The C functions, by their own names; ctypes, so untyped."""
@@ -24,15 +24,18 @@ _WARNING: Final = 3
 _last_words: deque[str] = deque(maxlen=8)
 
 
-@ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)
 def _on_log(level: int, text: bytes | None, _: object) -> None:
     if level >= _WARNING and text and text.strip(b".\n "):
         _last_words.append(text.decode("utf-8", "replace").strip())
 
 
+_log_callback = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)(_on_log)
+"""Kept here for ever: llama.cpp calls it until the process ends, and a collected one is a crash."""
+
+
 def begin() -> None:
     """Silences the library and starts its backends; call once a process, before any other call."""
-    lib.llama_log_set(_on_log, ctypes.c_void_p(0))
+    lib.llama_log_set(_log_callback, ctypes.c_void_p(0))
     lib.llama_backend_init()
 
 

@@ -93,7 +93,6 @@ def _load(path: str, gpu_layers: int | None, progress: Callable[[float], None]) 
     params.check_tensors = True
     told = -1.0
 
-    @lib.llama_progress_callback
     def on_progress(share: float, _: object) -> bool:
         nonlocal told
         if share - told >= _STEP:
@@ -101,7 +100,8 @@ def _load(path: str, gpu_layers: int | None, progress: Callable[[float], None]) 
             progress(share)
         return True
 
-    params.progress_callback = on_progress
+    callback = lib.llama_progress_callback(on_progress)
+    params.progress_callback = callback
     pointer = lib.llama_model_load_from_file(path.encode(), params)
     if not pointer:
         raise LoadError(f"{path} is not a model that this build can load: {last_words()}")

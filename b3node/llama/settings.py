@@ -73,7 +73,9 @@ def usable_cores() -> int:
 def _core_of(cpu: int) -> str:
     """A name for the physical core that a logical CPU belongs to (Linux; else the CPU's own number)."""
     try:
-        with open(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list", encoding="ascii") as file:
+        with open(
+            f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list", encoding="ascii"
+        ) as file:
             return file.read().strip()
     except OSError:
         return str(cpu)

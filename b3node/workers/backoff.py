@@ -13,9 +13,17 @@ WINDOW: Final = 600.0
 
 
 class Backoff:
-    """Counts crashes; times are seconds of a monotonic clock."""
+    """Counts crashes; times are seconds of a monotonic clock.
 
-    def __init__(self) -> None:
+    Args:
+        longest: seconds between two starts at most.
+        gives_up: whether the child stays down after too many crashes. One that tenants' input can crash
+            must not: they could take the node down with it.
+    """
+
+    def __init__(self, *, longest: float = LONGEST, gives_up: bool = True) -> None:
+        self._longest = longest
+        self._gives_up = gives_up
         self._crashes: deque[float] = deque(maxlen=CRASHES)
         self._streak = 0
 
@@ -29,6 +37,6 @@ class Backoff:
             self._streak = 0
         self._crashes.append(now)
         self._streak += 1
-        if len(self._crashes) == CRASHES and now - self._crashes[0] <= WINDOW:
+        if self._gives_up and len(self._crashes) == CRASHES and now - self._crashes[0] <= WINDOW:
             return None
-        return float(min(2.0 ** (self._streak - 1), LONGEST))
+        return float(min(2.0 ** min(self._streak - 1, 16), self._longest))

@@ -19,8 +19,8 @@ from b3node.engine.messages import (
     Cancel,
     Finished,
     FromEngine,
-    Loading,
     LoadFailed,
+    Loading,
     Ready,
     Sampling,
     Started,
@@ -142,9 +142,7 @@ class EngineClient:
             return True
         token = Prepared(tokens=(0).to_bytes(4, "little"), prompt_tokens=1)
         try:
-            mailbox = self.submit(
-                token, sampling=Sampling(0.0, 1.0, 0), max_tokens=1, namespace="\x00probe"
-            )
+            mailbox = self.submit(token, sampling=Sampling(0.0, 1.0, 0), max_tokens=1, namespace="\x00probe")
         except Refusal as refusal:
             return refusal.code == "capacity_unavailable"
         try:

@@ -7,7 +7,7 @@ import time
 
 from b3node.engine.governor import Governor
 from b3node.engine.loop import Loop
-from b3node.engine.messages import Loading, LoadFailed, Ready, ToEngine
+from b3node.engine.messages import LoadFailed, Loading, Ready, ToEngine
 from b3node.engine.scheduler import Limits, Scheduler
 from b3node.llama.model import LoadError, Model
 from b3node.llama.settings import Settings
@@ -35,7 +35,7 @@ def main() -> None:
     line.send(
         Ready(
             n_ctx=model.n_ctx,
-            n_parallel=model.parallel,
+            n_parallel=model.fit.parallel,
             n_vocab=model.vocabulary.n_vocab,
             n_ctx_train=model.n_ctx_train,
             device=model.device,
@@ -61,17 +61,17 @@ def _scheduler(model: Model, order: EngineOrder) -> Scheduler:
     limits = Limits(
         n_ctx=model.n_ctx,
         cells=model.cells,
-        parallel=model.parallel,
-        slots=model.slots,
+        parallel=model.fit.parallel,
+        slots=model.fit.slots,
         waiting=order.waiting,
-        batch=model.batch,
+        batch=model.fit.batch,
         shares=model.shares,
     )
     return Scheduler(
         limits,
         eog=model.vocabulary.eog,
         pieces=model.vocabulary.pieces,
-        governor=Governor(gap=gap, largest=model.batch),
+        governor=Governor(gap=gap, largest=model.fit.batch),
     )
 
 

@@ -19,7 +19,9 @@ _PR_SET_PDEATHSIG: Final = 1
 """prctl(2), Linux."""
 
 
-def spawn(module: str, *, environment: dict[str, str] | None = None) -> tuple[subprocess.Popen[bytes], socket.socket]:
+def spawn(
+    module: str, *, environment: dict[str, str] | None = None
+) -> tuple[subprocess.Popen[bytes], socket.socket]:
     """Runs `python -m module` as a child. Returns the process and the parent's end of its socket."""
     ours, theirs = socket.socketpair()
     with theirs:

@@ -47,6 +47,7 @@ class Supervisor(Generic[M]):
         hear: Callable[[M], None],
         ended: Callable[[bool], None],
         environment: dict[str, str] | None = None,
+        backoff: Backoff | None = None,
     ) -> None:
         self.restarts = 0
         self.next_start: float | None = None
@@ -54,7 +55,8 @@ class Supervisor(Generic[M]):
         self._name, self._module, self._kind, self._order = name, module, kind, order
         self._hear, self._ended = hear, ended
         self._environment = environment
-        self._backoff = Backoff()
+        self._backoff = backoff or Backoff()
+        self._sentenced = False
         self._process: subprocess.Popen[bytes] | None = None
         self._link: Link[M] | None = None
         self._ready_at: float | None = None
@@ -79,10 +81,11 @@ class Supervisor(Generic[M]):
         """The child serves: crashes are counted from here."""
         self._ready_at = time.monotonic()
 
-    def kill(self, reason: str) -> None:
-        """Kills a child that is past help; it is started again like after a crash."""
+    def kill(self, reason: str, *, counts: bool = True) -> None:
+        """Kills a child that is past help. It is started again, at once unless this `counts` as a crash."""
         if self._process is not None:
             _log.warning("child_killed", child=self._name, reason=reason, pid=self._process.pid)
+            self._sentenced = not counts
             self._process.kill()
 
     async def stop(self) -> None:
@@ -125,6 +128,9 @@ class Supervisor(Generic[M]):
         self._process = None
         if self._stopping:
             return None
+        if self._sentenced:
+            self._sentenced = False
+            return 0.0
         now = time.monotonic()
         lived = now - self._ready_at if self._ready_at is not None else 0.0
         pause = self._backoff.crashed(now, lived=lived)

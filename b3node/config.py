@@ -1,0 +1,139 @@
+"""The node's configuration: a TOML file, the command line over it, and what both leave open.
+
+    host = "127.0.0.1"
+    port = 8080
+    ctx = 8192            # for every model; a model may have its own
+
+    [models."b3os/qwen3.5-9b"]
+    path = "/models/qwen3.5-9b-q4_k_m.gguf"
+    ctx = 32768
+
+A wrong key or value is refused with its path, before anything is started.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from pathlib import Path
+from typing import Annotated, Final
+
+import msgspec
+
+MAX_REQUEST_BYTES: Final = 10_485_760
+"""Bytes of a request body that a model takes when nothing else is configured (contract decisions)."""
+
+Count = Annotated[int, msgspec.Meta(ge=1, le=1 << 30)]
+Layers = Annotated[int, msgspec.Meta(ge=0, le=10_000)]
+Port = Annotated[int, msgspec.Meta(ge=0, le=65_535)]
+Gap = Annotated[float, msgspec.Meta(gt=0, le=10)]
+ModelId = Annotated[str, msgspec.Meta(min_length=1, max_length=256)]
+
+
+class ConfigError(Exception):
+    """The configuration is refused; the message names the path and says what would be right."""
+
+
+class ModelConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One served model; what is None is taken from the top level, then chosen by the engine.
+
+    `ctx` is the tokens of one conversation, `cells` those of the whole KV cache, `parallel` the sequences
+    that run at once, `gpu_layers` how many layers go to the GPU (all, when not said), `threads` how many
+    CPU threads compute, `token_gap` the seconds that a running stream may wait because of a new prompt.
+    """
+
+    path: str
+    ctx: Count | None = None
+    cells: Count | None = None
+    parallel: Count | None = None
+    gpu_layers: Layers | None = None
+    threads: Count | None = None
+    token_gap: Gap | None = None
+    max_request_bytes: Count = MAX_REQUEST_BYTES
+
+
+class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The whole node. Without `models`, the embedded model is served."""
+
+    host: str = "127.0.0.1"
+    port: Port = 8080
+    node: Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9._-]{1,64}$")] = "n1"
+    """The node's own name, as responses report it."""
+    hosts: tuple[str, ...] = ()
+    """Host names, besides the loopback ones, by which browsers and clients may call this node."""
+    ctx: Count | None = None
+    cells: Count | None = None
+    parallel: Count | None = None
+    gpu_layers: Layers | None = None
+    threads: Count | None = None
+    token_gap: Gap | None = None
+    queue: Count = 32
+    """Requests that may wait for a slot of one model; more hear `capacity_unavailable`."""
+    prepare_workers: Annotated[int, msgspec.Meta(ge=1, le=8)] = 1
+    """Processes a model that render and tokenize prompts."""
+    models: dict[ModelId, ModelConfig] = {}
+
+    def model(self, name: str) -> ModelConfig:
+        """One model's configuration with the top level's values filled in."""
+        own = self.models[name]
+        shared = ("ctx", "cells", "parallel", "gpu_layers", "threads", "token_gap")
+        return msgspec.structs.replace(
+            own, **{key: getattr(self, key) for key in shared if getattr(own, key) is None}
+        )
+
+
+def load(path: Path) -> Config:
+    """The configuration in a TOML file. Raises `ConfigError`; model paths are taken relative to the file."""
+    try:
+        config = msgspec.toml.decode(path.read_bytes(), type=Config)
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror})") from error
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{path}: {_with_path(str(error))}") from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: is not TOML ({error})") from error
+    models = {
+        name: msgspec.structs.replace(model, path=str(path.parent / Path(model.path).expanduser()))
+        for name, model in config.models.items()
+    }
+    return msgspec.structs.replace(config, models=models)
+
+
+def override(config: Config, **values: object) -> Config:
+    """`config` with the given fields replaced where the value is not None. Raises `ConfigError`."""
+    given = {key: value for key, value in values.items() if value is not None}
+    try:
+        return msgspec.convert({**msgspec.to_builtins(config), **msgspec.to_builtins(given)}, Config)
+    except msgspec.ValidationError as error:
+        raise ConfigError(_with_path(str(error))) from error
+
+
+def check(config: Config) -> Config:
+    """`config`, if it can be served. Raises `ConfigError` for what no type can say."""
+    if not _is_loopback(config.host):
+        raise ConfigError(
+            f"host: {config.host} can be reached from other machines, and this node has no keys yet to keep "
+            "them out; without keys it serves loopback addresses only (127.0.0.1, ::1, localhost)"
+        )
+    for name in config.models:
+        if not Path(config.models[name].path).is_file():
+            raise ConfigError(f'models."{name}".path: there is no file {config.models[name].path}')
+    return config
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _with_path(message: str) -> str:
+    """Msgspec's words with the path in front: `$.models[...].ctx` becomes `models.*.ctx: ...`."""
+    found = re.fullmatch(r"(?P<what>.*?) - at `(?:key in )?\$\.?(?P<path>.*)`", message)
+    if found is None:
+        return message
+    where = found["path"].replace("[...]", ".*").lstrip(".")
+    return f"{where}: {found['what']}" if where else found["what"]

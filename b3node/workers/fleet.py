@@ -1,0 +1,162 @@
+"""Every model of the node with the processes behind it: what `service` knows as served models."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from b3node.config import Config, ModelConfig
+from b3node.contract.request import Request
+from b3node.engine.messages import Sampling
+from b3node.prompt.prepared import Prepared
+from b3node.workers.engine_client import EngineClient
+from b3node.workers.generation import Mailbox
+from b3node.workers.orders import EngineOrder, PrepareOrder
+from b3node.workers.prepare_pool import PreparePool
+from b3node.workers.served import ModelFacts, State
+
+SPINS: Final = "1000"
+"""How long OpenMP's threads spin at a barrier before they sleep. On two cores the default loses 75 % of the
+speed beside one busy neighbour process, passive waiting loses it on a quiet machine, and this keeps both
+(engine notes, section 7: 132 against 140 tokens a second quiet, 39 against 36 busy, and steady)."""
+
+
+class FleetModel:
+    """Implements `served.ServedModel` with an engine and a pool of prepare workers."""
+
+    def __init__(
+        self, name: str, config: ModelConfig, node: Config, progress: Callable[[str, float], None]
+    ) -> None:
+        self._name = name
+        self._config = config
+        self._created = int(Path(config.path).stat().st_mtime)
+        self._pool_size = node.prepare_workers
+        self._pool: PreparePool | None = None
+        self.engine = EngineClient(
+            name, _order(config, node.queue), environment=_environment(), progress=progress
+        )
+
+    @property
+    def id(self) -> str:
+        """The name that requests use."""
+        return self._name
+
+    @property
+    def state(self) -> State:
+        """Where its engine stands now."""
+        return self.engine.state
+
+    @property
+    def facts(self) -> ModelFacts | None:
+        """What the engine said when it became ready last; None before the first time."""
+        return self.engine.facts
+
+    @property
+    def max_request_bytes(self) -> int:
+        """The largest request body that this model takes, in bytes."""
+        return self._config.max_request_bytes
+
+    @property
+    def created(self) -> int:
+        """When the model file was made, in seconds since 1970."""
+        return self._created
+
+    @property
+    def pids(self) -> dict[str, int | None]:
+        """The process ids behind this model, by what they do."""
+        workers = self._pool.workers if self._pool is not None else []
+        return {
+            "engine": self.engine.pid,
+            **{f"prepare {number}": worker.pid for number, worker in enumerate(workers)},
+        }
+
+    def require_ready(self) -> None:
+        """Raises `Refusal` `infer_backend_unavailable` with `Retry-After` unless the engine is up."""
+        self.engine.require_ready()
+
+    async def prepare(self, request: Request) -> Prepared:
+        """The request's prompt as tokens, made by a prepare worker. Raises `Refusal`."""
+        self.require_ready()
+        return await self._ready_pool().prepare(request)
+
+    def submit(
+        self, prepared: Prepared, *, sampling: Sampling, max_tokens: int | None, namespace: str
+    ) -> Mailbox:
+        """Hands a prompt to the engine. Raises `Refusal`."""
+        return self.engine.submit(prepared, sampling=sampling, max_tokens=max_tokens, namespace=namespace)
+
+    async def probe(self, within: float) -> bool:
+        """Whether the engine decodes; see `EngineClient.probe`."""
+        return await self.engine.probe(within)
+
+    async def settle(self) -> State:
+        """Waits until the model is ready to be asked, or is down for good."""
+        await self.engine.settled.wait()
+        if self.state == "ready":
+            await asyncio.wait([asyncio.ensure_future(w.ready.wait()) for w in self._ready_pool().workers])
+        return self.state
+
+    def start(self) -> None:
+        """Starts the engine; the prepare workers follow once it has said how long its context is."""
+        self.engine.start()
+
+    async def stop(self) -> None:
+        """Ends every process of this model."""
+        await self.engine.stop()
+        if self._pool is not None:
+            await self._pool.stop()
+
+    def _ready_pool(self) -> PreparePool:
+        """The pool, started at first use: its workers need the context that the engine settled on."""
+        if self._pool is None:
+            n_ctx = self.facts.n_ctx if self.facts is not None else 0
+            self._pool = PreparePool(self._name, PrepareOrder(self._config.path, n_ctx), size=self._pool_size)
+            self._pool.start()
+        return self._pool
+
+
+class Fleet:
+    """All configured models.
+
+    Args:
+        progress: called with a model's name and the share of it that is loaded, 0 to 1.
+    """
+
+    def __init__(self, config: Config, progress: Callable[[str, float], None]) -> None:
+        self.models = {name: FleetModel(name, config.model(name), config, progress) for name in config.models}
+
+    def start(self) -> None:
+        """Starts every model's processes; needs a running event loop."""
+        for model in self.models.values():
+            model.start()
+
+    async def settle(self) -> None:
+        """Waits until every model is ready or down for good."""
+        await asyncio.gather(*(model.settle() for model in self.models.values()))
+
+    async def stop(self) -> None:
+        """Ends every process."""
+        await asyncio.gather(*(model.stop() for model in self.models.values()))
+
+
+def _order(config: ModelConfig, queue: int) -> EngineOrder:
+    return EngineOrder(
+        path=config.path,
+        ctx=config.ctx,
+        cells=config.cells,
+        parallel=config.parallel,
+        gpu_layers=config.gpu_layers,
+        threads=config.threads,
+        gap=config.token_gap,
+        waiting=queue,
+    )
+
+
+def _environment() -> dict[str, str]:
+    """What an engine's environment needs before its libraries load; the operator's own settings win."""
+    return (
+        {} if "OMP_WAIT_POLICY" in os.environ else {"GOMP_SPINCOUNT": os.environ.get("GOMP_SPINCOUNT", SPINS)}
+    )

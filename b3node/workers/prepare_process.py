@@ -1,0 +1,81 @@
+"""The prepare child: turns requests into prompts of tokens, one at a time, until the front is gone.
+
+It reads what tenants wrote, through a template and a tokenizer, so it lives on a short leash: the front
+kills it when an answer takes too long, its memory is limited, and the next request gets a new one. The work
+runs on a thread with a large stack, because some tokenizers recurse once a character (engine notes, 5.2).
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+import threading
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from b3node.errors import Refusal
+from b3node.llama import library
+from b3node.llama.vocab import Vocabulary, VocabularyError
+from b3node.prompt.prepare import Preparer
+from b3node.workers.line import Line
+from b3node.workers.orders import (
+    Answer,
+    Ask,
+    PrepareFailed,
+    PrepareOrder,
+    PrepareReady,
+    Refused,
+    ToPrepare,
+)
+from b3node.workers.spawn import inherit
+
+STACK: Final = 256 * 1024 * 1024
+"""Bytes of stack; address space only, until it is used."""
+ROOM: Final = 768 * 1024 * 1024
+"""Bytes of address space that the work may take beyond what loading took, the stack included."""
+
+
+def main() -> None:
+    """The process's whole life."""
+    threading.stack_size(STACK)
+    worker = threading.Thread(target=_serve, args=(inherit(sys.argv),), name="prepare")
+    worker.start()
+    worker.join()
+
+
+def _serve(sock: object) -> None:
+    line: Line[PrepareOrder | Ask] = Line(sock, ToPrepare)  # type: ignore[arg-type]
+    order = line.next()
+    if not isinstance(order, PrepareOrder):
+        return
+    library.begin()
+    try:
+        preparer = Preparer(Vocabulary.load(order.path), n_ctx=order.n_ctx)
+    except VocabularyError as error:
+        line.send(PrepareFailed(str(error)))
+        return
+    _limit_memory()
+    line.send(PrepareReady(template=preparer.has_template))
+    while isinstance(ask := line.next(), Ask):
+        line.send(_answer(preparer, ask))
+
+
+def _answer(preparer: Preparer, ask: Ask) -> Answer | Refused:
+    try:
+        return Answer(preparer.prepare(ask.request, datetime.fromtimestamp(ask.now, UTC)))
+    except Refusal as refusal:
+        return Refused(refusal.code, refusal.message, refusal.param)
+
+
+def _limit_memory() -> None:
+    """Bounds the address space from here on (Linux; elsewhere the time limit alone protects the node)."""
+    status = Path("/proc/self/statm")
+    if status.exists():
+        used = int(status.read_text("ascii").split()[0]) * resource.getpagesize()
+        _, hard = resource.getrlimit(resource.RLIMIT_AS)
+        resource.setrlimit(resource.RLIMIT_AS, (used + ROOM, hard))
+
+
+if __name__ == "__main__":
+    main()
