@@ -1,0 +1,190 @@
+"""The conversation: what `input` holds, item by item, and the rules between items.
+
+Types, enums and required fields are the contract page's; null is unset; fields it does not name are ignored.
+Items and parts of kinds that the node refuses by design never get here (see `refused`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, get_args
+
+from b3node.contract.fields import Fields, invalid, mistyped, needed
+from b3node.contract.image import check_image_count, check_image_url
+from b3node.contract.path import element, member
+from b3node.contract.request import (
+    FunctionCall,
+    FunctionCallOutput,
+    ImagePart,
+    Item,
+    Message,
+    Part,
+    Reasoning,
+    RefusalPart,
+    Role,
+    TextPart,
+)
+
+MAX_ITEMS: Final = 1024
+MAX_PARTS: Final = 256
+"""Items of one request, and parts of one item: bounds of this node, where the contract page has none."""
+
+ITEM_TYPES: Final = ("message", "function_call", "function_call_output", "reasoning")
+"""Kinds of item that the node takes; without `type` an item is a message."""
+
+_ROLES: Final[tuple[Role, ...]] = get_args(Role)
+_PARTS_OF: Final[dict[Role, tuple[str, ...]]] = {
+    "user": ("input_text", "input_image"),
+    "system": ("input_text",),
+    "developer": ("input_text",),
+    "assistant": ("output_text", "refusal"),
+}
+_OUTPUT_PARTS: Final = ("input_text", "input_image")
+_REASONING_PARTS: Final = ("reasoning_text", "summary_text")
+_DETAILS: Final = ("auto", "low", "high", "original")
+
+
+def read_input(request: Fields) -> tuple[Item, ...]:
+    """The items of `input`; a string is one user message. Refuses what is malformed, item by item."""
+    value = needed(request.get("input"), request, "input")
+    if isinstance(value, str):
+        return (Message("user", (TextPart(value),)),)
+    if not isinstance(value, list):
+        raise mistyped(request.at("input"), "a string or an array of items", value)
+    items = request.objects("input", most=MAX_ITEMS) or []
+    return tuple(_read_item(item) for item in items)
+
+
+def _read_item(item: Fields) -> Item:
+    kind = item.choice("type", ITEM_TYPES) or "message"
+    for name in ("id", "status"):
+        item.text(name)
+    return _READERS[kind](item)
+
+
+def _message(item: Fields) -> Message:
+    role: Role = needed(item.choice("role", _ROLES), item, "role")
+    item.text("phase")
+    return Message(role, tuple(_read_parts(item, "content", _PARTS_OF[role])))
+
+
+def _function_call(item: Fields) -> FunctionCall:
+    item.mapping("caller")
+    item.text("namespace")
+    item.flag("async")
+    return FunctionCall(
+        needed(item.text("call_id", least=1), item, "call_id"),
+        needed(item.text("name", least=1), item, "name"),
+        needed(item.text("arguments"), item, "arguments"),
+    )
+
+
+def _function_call_output(item: Fields) -> FunctionCallOutput:
+    item.mapping("caller")
+    item.text("name")
+    item.text("namespace")
+    call_id = needed(item.text("call_id"), item, "call_id")
+    parts = _read_parts(item, "output", _OUTPUT_PARTS)
+    return FunctionCallOutput(call_id, tuple(part for part in parts if not isinstance(part, RefusalPart)))
+
+
+def _reasoning(item: Fields) -> Reasoning:
+    item.text("encrypted_content")
+    summary, content = _thought(item, "summary"), _thought(item, "content")
+    return Reasoning(content or summary)
+
+
+def _thought(item: Fields, name: str) -> str:
+    """The texts of a reasoning item's member, one paragraph each."""
+    parts = item.objects(name, most=MAX_PARTS) or []
+    for part in parts:
+        needed(part.choice("type", _REASONING_PARTS), part, "type")
+    return "\n\n".join(needed(part.text("text"), part, "text") for part in parts)
+
+
+_READERS: Final[dict[str, Callable[[Fields], Item]]] = {
+    "message": _message,
+    "function_call": _function_call,
+    "function_call_output": _function_call_output,
+    "reasoning": _reasoning,
+}
+
+
+# -------------------------------------------------------------------------------------------------- parts
+
+
+def _read_parts(item: Fields, name: str, allowed: tuple[str, ...]) -> list[Part]:
+    """The parts of an item's text member: a string is one text part."""
+    value = needed(item.get(name), item, name)
+    if isinstance(value, str):
+        return [TextPart(value)]
+    if not isinstance(value, list):
+        raise mistyped(item.at(name), "a string or an array of parts", value)
+    return [_read_part(part, allowed) for part in item.objects(name, most=MAX_PARTS) or []]
+
+
+def _read_part(part: Fields, allowed: tuple[str, ...]) -> Part:
+    kind = needed(part.choice("type", allowed), part, "type")
+    if kind == "input_image":
+        return _image(part)
+    if kind == "refusal":
+        return RefusalPart(needed(part.text("refusal"), part, "refusal"))
+    if kind == "input_text":
+        _check_breakpoint(part)
+    else:
+        part.objects("annotations")
+        part.objects("logprobs")
+    return TextPart(needed(part.text("text"), part, "text"))
+
+
+def _image(part: Fields) -> ImagePart:
+    url = needed(part.text("image_url"), part, "image_url")
+    check_image_url(url, part.at("image_url"))
+    part.choice("detail", _DETAILS)
+    _check_breakpoint(part)
+    return ImagePart(url)
+
+
+def _check_breakpoint(part: Fields) -> None:
+    breakpoint_ = part.record("prompt_cache_breakpoint")
+    if breakpoint_:
+        breakpoint_.choice("mode", ("explicit",))
+
+
+# ------------------------------------------------------------------------------------ rules between items
+
+
+def check_history(items: tuple[Item, ...]) -> None:
+    """Refuses a history that says nothing, has too many images, or has outputs without their calls."""
+    if not any(_has_content(item) for item in items):
+        raise invalid("input", "holds no text or image of a user, an assistant or a tool.")
+    check_image_count(items)
+    _check_pairs(items)
+
+
+def _has_content(item: Item) -> bool:
+    """Whether an item gives the model something to answer: not the system's words, not an old thought alone."""
+    if isinstance(item, Message):
+        return item.role in ("user", "assistant") and any(map(_says_something, item.content))
+    return isinstance(item, FunctionCall | FunctionCallOutput)
+
+
+def _says_something(part: Part) -> bool:
+    if isinstance(part, TextPart):
+        return bool(part.text)
+    return not isinstance(part, RefusalPart) or bool(part.refusal)
+
+
+def _check_pairs(items: tuple[Item, ...]) -> None:
+    """Every output belongs to the latest earlier call with its `call_id`, and is that call's only one."""
+    unanswered: dict[str, bool] = {}
+    for index, item in enumerate(items):
+        if isinstance(item, FunctionCall):
+            unanswered[item.call_id] = True
+        elif isinstance(item, FunctionCallOutput):
+            path = member(element("input", index), "call_id")
+            if item.call_id not in unanswered:
+                raise invalid(path, "belongs to no function_call that stands earlier in input.")
+            if not unanswered[item.call_id]:
+                raise invalid(path, "is answered already: a call has one function_call_output.")
+            unanswered[item.call_id] = False
