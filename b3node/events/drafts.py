@@ -40,13 +40,13 @@ class Draft(Protocol):
     """An open item."""
 
     def open(self) -> list[Event]:
-        """The events that show the item, empty; the first call of all."""
+        """The events that show the item, empty; they come first."""
 
     def extend(self, text: str) -> Event:
         """The event that adds `text`."""
 
     def close(self, status: ItemStatus) -> list[Event]:
-        """The events that end the item with what was written; the last call of all."""
+        """The events that end the item with what was written; no other event follows."""
 
     def item(self, status: ItemStatus) -> OutputItem:
         """The item as it stands, under `status`; changes nothing."""

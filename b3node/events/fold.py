@@ -12,7 +12,6 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from b3node.contract.events import (
-    ContentPartAdded,
     Event,
     FunctionCallArgumentsDelta,
     OutputItemAdded,
@@ -24,7 +23,16 @@ from b3node.contract.events import (
     ResponseFailed,
     ResponseIncomplete,
 )
-from b3node.contract.response import ItemStatus, OutputFunctionCall, OutputItem, Part, Response
+from b3node.contract.response import (
+    ItemStatus,
+    OutputFunctionCall,
+    OutputItem,
+    OutputMessage,
+    OutputReasoning,
+    OutputText,
+    ReasoningText,
+    Response,
+)
 from b3node.events.states import OutOfOrder
 
 
@@ -36,7 +44,6 @@ class Fold:
         self._ended: Response | None = None
         self._output: list[OutputItem] = []
         self._item: OutputItem | None = None
-        self._part: Part | None = None
         self._texts: list[str] = []
 
     def feed(self, event: Event) -> None:
@@ -49,9 +56,7 @@ class Fold:
             case OutputTextDelta() | ReasoningTextDelta() | FunctionCallArgumentsDelta():
                 self._texts.append(event.delta)
             case OutputItemAdded():
-                self._item, self._part, self._texts = event.item, None, []
-            case ContentPartAdded():
-                self._part = event.part
+                self._item, self._texts = event.item, []
             case OutputItemDone():
                 self._close(event.item.status)
             case ResponseCreated():
@@ -86,7 +91,7 @@ class Fold:
     def _close(self, status: ItemStatus) -> None:
         if self._item is None:
             raise OutOfOrder("no item is open")
-        self._output.append(_written(self._item, self._part, "".join(self._texts), status))
+        self._output.append(_written(self._item, "".join(self._texts), status))
         self._item = None
 
 
@@ -98,7 +103,11 @@ def fold(events: Iterable[Event]) -> Response:
     return folding.finish()
 
 
-def _written(item: OutputItem, part: Part | None, text: str, status: ItemStatus) -> OutputItem:
-    if isinstance(item, OutputFunctionCall):
-        return replace(item, status=status, arguments=text)
-    return replace(item, status=status, content=() if part is None else (replace(part, text=text),))
+def _written(item: OutputItem, text: str, status: ItemStatus) -> OutputItem:
+    match item:
+        case OutputMessage():
+            return replace(item, status=status, content=(OutputText(text),))
+        case OutputReasoning():
+            return replace(item, status=status, content=(ReasoningText(text),))
+        case OutputFunctionCall():
+            return replace(item, status=status, arguments=text)

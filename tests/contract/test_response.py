@@ -4,14 +4,50 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
 
 from b3node.contract.encode import response_body
-from b3node.contract.response import B3os, Timing, Usage
+from b3node.contract.events import Event
+from b3node.contract.response import B3os, Response, Timing, Usage
 from tests.events.streams import call, compose, ended, text, thought
 
 # The order of OpenAI's own bodies, with the extension behind.
-KEYS = ["id", "object", "created_at", "status", "background", "completed_at", "error", "frequency_penalty", "incomplete_details", "instructions", "max_output_tokens", "max_tool_calls", "model", "output", "parallel_tool_calls", "presence_penalty", "previous_response_id", "prompt_cache_key", "reasoning", "safety_identifier", "service_tier", "store", "temperature", "text", "tool_choice", "tools", "top_logprobs", "top_p", "truncation", "usage", "user", "metadata", "b3os"]
+KEYS = [
+    "id",
+    "object",
+    "created_at",
+    "status",
+    "background",
+    "completed_at",
+    "error",
+    "frequency_penalty",
+    "incomplete_details",
+    "instructions",
+    "max_output_tokens",
+    "max_tool_calls",
+    "model",
+    "output",
+    "parallel_tool_calls",
+    "presence_penalty",
+    "previous_response_id",
+    "prompt_cache_key",
+    "reasoning",
+    "safety_identifier",
+    "service_tier",
+    "store",
+    "temperature",
+    "text",
+    "tool_choice",
+    "tools",
+    "top_logprobs",
+    "top_p",
+    "truncation",
+    "usage",
+    "user",
+    "metadata",
+    "b3os",
+]
 
 
 def test_the_body_has_openais_keys_in_openais_order() -> None:
@@ -43,6 +79,15 @@ def test_timing_has_no_key_for_what_was_not_measured() -> None:
     body = json.loads(response_body(ended(events)))
     assert "model_ms" not in body["b3os"]["timing"]
     assert B3os("n", Timing(2.0, model_ms=1.0)).timing.model_ms == 1.0
+
+
+def test_the_types_can_be_published() -> None:
+    """A JSON Schema comes out of the types, in which what is fixed has one value and `b3os` may be absent."""
+    _, components = msgspec.json.schema_components([Response, Event])
+    schema = components["Response"]
+    assert schema["properties"]["store"] == {"enum": [False], "default": False}
+    assert list(schema["properties"]) == KEYS
+    assert "b3os" not in schema["required"]
 
 
 def test_a_usage_adds_up() -> None:

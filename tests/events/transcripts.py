@@ -22,7 +22,7 @@ TRANSCRIPTS: dict[str, tuple[list[Delta], Ending]] = {
         [*text("Let me look."), CallStart("get_weather"), CallArguments('{"city":"Eu')],
         Incomplete(),
     ),
-    "failure": (thought("The user greets.") + text("Hel"), FAILURE),
+    "failure": (thought("The user greets.") + text("Good"), FAILURE),
 }
 
 
