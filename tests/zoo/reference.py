@@ -25,7 +25,8 @@ Logits = NDArray[np.float32]
 
 MAX_CONTEXT: Final = 65536
 _BATCH: Final = 512
-logging.getLogger("llama-cpp-python").setLevel(logging.ERROR)  # otherwise each load prints 268 lines
+# Otherwise each load prints 268 lines. The binding's table of levels is one off: ERROR would let warnings by.
+logging.getLogger("llama-cpp-python").setLevel(logging.CRITICAL)
 
 
 def greedy(path: Path, tokens: Sequence[int], n: int) -> list[int]:

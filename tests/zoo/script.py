@@ -188,8 +188,8 @@ class _Plan:
             raise ValueError("the probabilities of alternatives add up to 1")
         choice = _Part({}, [])
         for pieces, share in alternatives:
-            if not pieces:
-                raise ValueError("an alternative says something")
+            if not pieces or share <= 0:
+                raise ValueError("an alternative says something, and sometimes")
             parts = self._chain(pieces)
             choice.entry |= {position: share * part for position, part in parts[0].entry.items()}
             choice.exits += parts[-1].exits

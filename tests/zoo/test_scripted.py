@@ -21,9 +21,9 @@ from tests.zoo.zoo import Zoo
 
 EMOJI = "😀".encode()
 CUTS: list[Piece] = [
-    b"Caf",
+    b"Se",
     b"\xc3",
-    b"\xa9 ",
+    b"\xb1or ",
     b"<tool",
     b"_call>",
     b'"a\\',
@@ -182,6 +182,25 @@ def test_order_2_tells_routes_and_the_script_apart(zoo: Zoo) -> None:
         assert script.vocabulary.join(said[:-1]) == text
 
 
+@settings(deadline=None, max_examples=40)
+@given(
+    pieces=st.lists(st.sampled_from([b"a", b"b", S("<think>"), S("</think>"), S("<tool_call>")]), max_size=9),
+    route=st.lists(st.sampled_from([b"c", S("<think>"), S("</think>")]), max_size=4),
+    key=st.sampled_from(["<think>", "\n", ("<think>", "\n"), ("\n", "<think>")]),
+    prompt=st.lists(st.sampled_from([5, 10, THINK, TOOL_CALL]), min_size=1, max_size=6),
+)
+def test_order_2_is_exact_or_refused(
+    zoo: Zoo, pieces: list[Piece], route: list[Piece], key: str | tuple[str, str], prompt: list[int]
+) -> None:
+    """Whatever specials a script repeats, a model that is written at all says what the script predicts."""
+    try:
+        script = compile_script(pieces, order=2, routes={key: route})
+        path = zoo.scripted(pieces, order=2, routes={key: route})
+    except ValueError:
+        return
+    assert greedy(path, prompt, 12) == script.follow(prompt, 12)
+
+
 @pytest.mark.parametrize(
     ("pieces", "options"),
     [
@@ -191,6 +210,7 @@ def test_order_2_tells_routes_and_the_script_apart(zoo: Zoo) -> None:
         ([], {"end": 0}),
         ([b""], {}),
         ([[([b"a"], 0.5)]], {}),
+        ([[([b"a"], 1.0), ([b"b"], 0.0)]], {}),
         ([[([b"a"], 0.5), ([], 0.5)]], {}),
         ([[([S("<think>"), b"a"], 0.5), ([S("<think>"), b"b"], 0.5)]], {"order": 2}),
         ([b"a", S("<think>"), b"b"], {"routes": {"<think>": [b"c"]}}),
