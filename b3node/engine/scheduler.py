@@ -37,8 +37,9 @@ from b3node.engine.plan import Chunk, Drop, Plan, Share
 from b3node.engine.sampling import BROKEN
 from b3node.engine.sequence import Sequence
 
-WORTH_WAITING: Final = 32
-"""Shared tokens for which a prompt waits until another one has computed them."""
+WORTH_WAITING: Final = 4
+"""Shared tokens for which a prompt waits until another one has computed them: a wait costs a step or two,
+not waiting costs the tokens once more for every prompt that begins alike."""
 
 GROWTH: Final = 256
 """Tokens that a paused sequence is promised beyond those it has, when it comes back."""

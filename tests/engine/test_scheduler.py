@@ -1,0 +1,376 @@
+from __future__ import annotations
+
+from array import array
+
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
+
+from b3node.engine.governor import Governor
+from b3node.engine.loop import Loop
+from b3node.engine.messages import Cancel, Finished, Sampling, Started, Submit
+from b3node.engine.scheduler import Limits, Scheduler
+from tests.engine.fake_backend import EOG, N_VOCAB, FakeBackend, continuation
+
+GREEDY = Sampling(0.0, 1.0, 0)
+
+
+def submit(request, tokens, *, max_tokens=8, namespace="org", wait=1e9, reserve=None):
+    return Submit(
+        id=request,
+        namespace=namespace,
+        tokens=array("i", tokens).tobytes(),
+        max_tokens=max_tokens,
+        reserve=max_tokens if reserve is None else reserve,
+        sampling=GREEDY,
+        wait=wait,
+    )
+
+
+class Rig:
+    """A scheduler on the fake backend, driven by hand; records what the front would hear."""
+
+    def __init__(self, *, cells=256, parallel=4, slots=8, waiting=64, batch=32, n_ctx=128, shares=True):
+        self.now = 0.0
+        self.inbox = []
+        self.faults = []
+        limits = Limits(
+            n_ctx=n_ctx,
+            cells=cells,
+            parallel=parallel,
+            slots=slots,
+            waiting=waiting,
+            batch=batch,
+            shares=shares,
+        )
+        self.scheduler = Scheduler(
+            limits,
+            eog=frozenset({EOG}),
+            pieces=[bytes([i]) for i in range(N_VOCAB)],
+            governor=Governor(gap=0.15, largest=batch),
+        )
+        self.backend = FakeBackend(cells, slots, lambda: self.faults.pop(0) if self.faults else None)
+        self.loop = Loop(self.scheduler, self.backend, self, self.clock)
+        self.started: dict[int, Started] = {}
+        self.finished: dict[int, Finished] = {}
+        self.text: dict[int, bytes] = {}
+        self.order: list[tuple[str, int]] = []
+
+    def clock(self):
+        self.now += 0.001
+        return self.now
+
+    def receive(self, *, wait):
+        messages, self.inbox = self.inbox, []
+        return messages
+
+    def send(self, step):
+        for started in step.started:
+            assert started.id not in self.started
+            self.started[started.id] = started
+            self.order.append(("started", started.id))
+        for token in step.tokens:
+            assert token.id in self.started
+            assert token.id not in self.finished
+            self.text[token.id] = self.text.get(token.id, b"") + token.piece
+            self.order.append(("token", token.id))
+        for finished in step.finished:
+            assert finished.id not in self.finished, "a request ended twice"
+            self.finished[finished.id] = finished
+            self.order.append(("finished", finished.id))
+
+    def step(self, *messages):
+        self.inbox.extend(messages)
+        self.loop._hear()
+        self.send(self.loop.step())
+        self.scheduler.check()
+        assert self.scheduler.cells.used == self.backend.used or self.scheduler._moves
+        assert len(self.scheduler.running) <= self.scheduler.limits.parallel
+
+    def drain(self, bound=20_000):
+        for _ in range(bound):
+            if self.scheduler.idle:
+                return
+            self.step()
+        raise AssertionError("the engine does not come to rest")
+
+
+def said(prompt, max_tokens):
+    """What the model says to a prompt, as the front hears it."""
+    return bytes(token for token in continuation(prompt, max_tokens) if token != EOG)
+
+
+def test_a_request_gets_exactly_what_the_model_says() -> None:
+    """A lone request's tokens are the model's own, and its ending and counts are reported."""
+    rig = Rig()
+    prompt = [3, 1, 4, 1, 5]
+
+    rig.step(submit(1, prompt, max_tokens=6))
+    rig.drain()
+
+    assert rig.text[1] == said(prompt, 6)
+    assert rig.finished[1].reason in {"length", "stop"}
+    assert rig.finished[1].prompt_tokens == 5
+    assert rig.finished[1].output_tokens == len(continuation(prompt, 6))
+
+
+def test_an_end_token_stops_a_sequence_and_is_counted_but_not_sent() -> None:
+    """Generation stops at an end-of-generation token; its piece never reaches the front."""
+    prompt = next([i, j] for i in range(90) for j in range(90) if EOG in continuation([i, j], 20)[3:])
+    rig = Rig()
+
+    rig.step(submit(1, prompt, max_tokens=20))
+    rig.drain()
+
+    assert rig.finished[1].reason == "stop"
+    assert rig.finished[1].output_tokens == len(rig.text[1]) + 1
+
+
+def test_the_end_of_the_context_ends_a_sequence() -> None:
+    """A sequence that reaches n_ctx ends as `length`: nothing is shifted or dropped."""
+    rig = Rig(n_ctx=20)
+    prompt = list(range(10))
+
+    rig.step(submit(1, prompt, max_tokens=100))
+    rig.drain()
+
+    reply = continuation(prompt, 10)
+    assert rig.finished[1].reason == ("stop" if EOG in reply else "length")
+    assert rig.finished[1].output_tokens == len(reply)
+
+
+def test_prompts_that_arrive_together_compute_their_common_part_once() -> None:
+    """Sixteen requests with a common beginning cost it once: the followers wait for the leader."""
+    rig = Rig(cells=2048, parallel=16, slots=24, n_ctx=256)
+    common = [i % 90 for i in range(150)]
+
+    rig.step(*(submit(i, [*common, i], max_tokens=4) for i in range(16)))
+    rig.drain()
+
+    own = sum(rig.finished[i].output_tokens + 1 for i in range(16))
+    assert rig.backend.computed <= len(common) + own
+    assert all(rig.text.get(i, b"") == said([*common, i], 4) for i in range(16))
+    assert sorted(rig.finished[i].cached_tokens for i in range(16)) == [0] + [150] * 15
+
+
+def test_a_finished_conversation_is_read_by_its_next_turn() -> None:
+    """The next turn of a conversation reuses everything that the last one computed."""
+    rig = Rig()
+    prompt = list(range(40))
+    rig.step(submit(1, prompt, max_tokens=5))
+    rig.drain()
+    reply = continuation(prompt, 5)
+
+    rig.step(submit(2, [*prompt, *reply, 8, 9], max_tokens=5))
+    rig.drain()
+
+    assert rig.finished[2].cached_tokens == 40 + len(reply) - 1
+
+
+def test_another_namespace_shares_nothing() -> None:
+    """One organization's prefix is never read by another, and its cached count says so."""
+    rig = Rig()
+    prompt = list(range(40))
+    rig.step(submit(1, prompt, namespace="a"))
+    rig.drain()
+
+    rig.step(submit(2, prompt, namespace="b"))
+    rig.drain()
+
+    assert rig.finished[2].cached_tokens == 0
+
+
+def test_a_cancelled_request_gives_back_its_slot_at_once() -> None:
+    """After a cancel the next step has no trace of the sequence but the kept prefix."""
+    rig = Rig(batch=8)
+    rig.step(submit(1, list(range(90)), max_tokens=30))
+    computed = rig.backend.computed
+
+    rig.step(Cancel(1))
+
+    assert rig.finished[1].reason == "cancelled"
+    assert rig.finished[1].processed_tokens == computed
+    assert not rig.scheduler.running
+
+
+def test_a_prompt_whose_client_left_is_kept_for_its_retry() -> None:
+    """A cancelled prefill is not wasted: the same prompt goes on where it was cut."""
+    rig = Rig(batch=32)
+    prompt = list(range(90))
+    rig.step(submit(1, prompt))
+    computed = rig.backend.computed
+    rig.step(Cancel(1))
+
+    rig.step(submit(2, prompt))
+    rig.drain()
+
+    assert rig.finished[2].cached_tokens == computed > 0
+
+
+def test_the_queue_is_bounded_in_number() -> None:
+    """What does not fit into the queue hears `capacity` at once."""
+    rig = Rig(parallel=1, slots=2, waiting=2)
+
+    rig.step(*(submit(i, [i, i + 1], max_tokens=3) for i in range(4)))
+
+    assert {i for i, f in rig.finished.items() if f.reason == "capacity"} == {2, 3}
+
+
+def test_the_queue_is_bounded_in_time() -> None:
+    """Who waits too long hears `capacity`, and nothing was computed for it."""
+    rig = Rig(parallel=1, slots=2)
+    rig.step(submit(1, list(range(10)), max_tokens=100), submit(2, [5, 6], wait=0.05))
+    rig.now += 1.0
+
+    rig.step()
+
+    assert rig.finished[2].reason == "capacity"
+    assert rig.finished[2].processed_tokens == 0
+
+
+def test_a_running_stream_never_waits_for_more_than_one_chunk() -> None:
+    """While a long prompt is computed, every step still gives the running stream its token."""
+    rig = Rig(batch=16, n_ctx=400, cells=1024)
+    prompt = next([i, i] for i in range(90) if EOG not in continuation([i, i], 40))
+    rig.step(submit(1, prompt, max_tokens=40))
+    rig.step()
+    before = len(rig.text[1])
+
+    rig.step(submit(2, [i % 90 for i in range(300)]))
+    for _ in range(9):
+        rig.step()
+
+    assert len(rig.text[1]) == before + 10
+
+
+def test_organizations_share_the_slots_fairly() -> None:
+    """An organization with many requests does not keep another one waiting behind all of them."""
+    rig = Rig(parallel=2, slots=4)
+    rig.step(*(submit(i, [i, 7, i], namespace="many", max_tokens=4) for i in range(10)))
+
+    rig.step(submit(99, [50, 51, 52], namespace="one", max_tokens=4))
+    rig.drain()
+
+    started = [request for what, request in rig.order if what == "started"]
+    assert started.index(99) <= 4
+
+
+def test_outgrown_promises_pause_and_go_on() -> None:
+    """When cells run out, a sequence beyond its reserve is paused and computed again; its text is the same."""
+    rig = Rig(cells=64, n_ctx=60, parallel=3, slots=4)
+    prompts = [p for p in ([i, i + 1] for i in range(80)) if EOG not in continuation(p, 40)][:3]
+
+    rig.step(*(submit(i, prompt, max_tokens=40, reserve=4) for i, prompt in enumerate(prompts)))
+    rig.drain()
+
+    assert [rig.text[i] for i in range(3)] == [said(prompt, 40) for prompt in prompts]
+    assert rig.backend.computed > 3 * 42
+
+
+def test_a_step_that_breaks_costs_its_own_sequences_alone() -> None:
+    """A failed decode fails what was in it; what waits is served as if nothing had happened."""
+    rig = Rig(parallel=1, slots=2)
+    rig.step(submit(1, [1, 2, 3], max_tokens=50), submit(2, [4, 5, 6], max_tokens=5))
+    rig.faults = ["broken"]
+
+    rig.step()
+    rig.drain()
+
+    assert rig.finished[1].reason == "failed"
+    assert rig.text[2] == said([4, 5, 6], 5)
+
+
+def test_a_row_without_a_distribution_costs_its_sequence_alone() -> None:
+    """NaN logits end the one sequence as `failed`."""
+    rig = Rig()
+    rig.step(submit(1, [1, 2, 3], max_tokens=50))
+    run = rig.backend.run
+
+    def poisoned(plan):
+        rows = run(plan)
+        rows[:] = float("nan")
+        return rows
+
+    rig.backend.run = poisoned
+    rig.step()
+    rig.backend.run = run
+    rig.step(submit(2, [1, 2, 3], max_tokens=5))
+    rig.drain()
+
+    assert rig.finished[1].reason == "failed"
+    assert rig.text[2] == said([1, 2, 3], 5)
+
+
+PREFIXES = [[], list(range(20)), [*range(20), *range(40, 60)], [9] * 17]
+orders = st.one_of(
+    st.tuples(
+        st.just("submit"),
+        st.sampled_from(PREFIXES),
+        st.lists(st.integers(0, 90), min_size=1, max_size=30),
+        st.integers(1, 40),
+        st.integers(0, 40),
+        st.sampled_from("abc"),
+    ),
+    st.tuples(st.just("cancel"), st.integers(0, 40)),
+    st.tuples(st.just("steps"), st.integers(1, 5)),
+    st.tuples(st.just("fault"), st.sampled_from(["full", "broken"])),
+    st.tuples(st.just("wait"), st.floats(0.1, 20.0)),
+)
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.lists(orders, max_size=40),
+    st.sampled_from([(100, 4, 8), (100, 1, 2), (160, 8, 9), (400, 3, 12)]),
+    st.booleans(),
+)
+def test_no_workload_loses_a_request_a_cell_or_a_token(workload, size, shares) -> None:
+    """Under any arrivals, cancels, waits and failures: invariants hold, each request ends once, text is exact."""
+    cells, parallel, slots = size
+    rig = Rig(cells=cells, parallel=parallel, slots=slots, n_ctx=96, waiting=12, batch=24, shares=shares)
+    sent = {}
+    for order in workload:
+        match order:
+            case ("submit", prefix, own, max_tokens, reserve, namespace):
+                request = len(sent)
+                sent[request] = ([*prefix, *own], max_tokens)
+                rig.step(
+                    submit(
+                        request,
+                        sent[request][0],
+                        max_tokens=max_tokens,
+                        reserve=min(reserve, max_tokens),
+                        namespace=namespace,
+                        wait=10.0,
+                    )
+                )
+            case ("cancel", request):
+                rig.step(Cancel(request))
+            case ("steps", count):
+                for _ in range(count):
+                    rig.step()
+            case ("fault", kind):
+                rig.faults.append(kind)
+                rig.step()
+            case ("wait", seconds):
+                rig.now += seconds
+                rig.step()
+    rig.faults = []
+    rig.drain()
+
+    assert set(rig.finished) == set(sent)
+    for request, (prompt, max_tokens) in sent.items():
+        text, end = rig.text.get(request, b""), rig.finished[request]
+        whole = said(prompt, min(max_tokens, 96 - len(prompt)))
+        assert whole.startswith(text)
+        if end.reason in {"stop", "length"}:
+            assert text == whole
+            assert end.output_tokens == len(continuation(prompt, min(max_tokens, 96 - len(prompt))))
+
+
+def test_check_notices_a_lost_slot() -> None:
+    """The integrity check is able to fail: a slot that nobody owns is an error."""
+    rig = Rig()
+    rig.scheduler._slots.pop()
+
+    with pytest.raises(ValueError, match="slot"):
+        rig.scheduler.check()
