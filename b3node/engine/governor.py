@@ -16,6 +16,8 @@ ALONE: Final = 0.5
 """Seconds that a step of prompt tokens alone may take: a client that leaves is noticed after one step."""
 SMALLEST: Final = 16
 """Prompt tokens a step always may compute, so that prompts are never starved by streams."""
+UNKNOWN: Final = 64
+"""Prompt tokens of a step before anything was measured: on a slow machine even these may take seconds."""
 
 
 class Governor:
@@ -44,7 +46,7 @@ class Governor:
         """Prompt tokens the next step may compute beside `streams` running ones."""
         room = self._gap - self._base if streams else ALONE
         if self._per_token <= 0.0:
-            return min(self._largest, SMALLEST * 4 if streams else self._largest)
+            return min(self._largest, UNKNOWN)
         return max(SMALLEST, min(self._largest, int(room / self._per_token)))
 
 
