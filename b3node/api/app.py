@@ -1,0 +1,49 @@
+"""The application: its routes, and what surrounds them."""
+
+from __future__ import annotations
+
+from litestar import Litestar
+
+from b3node.api.access import Access
+from b3node.api.catalogue import models_route
+from b3node.api.client import STALL_SECONDS
+from b3node.api.exchange import Exchange
+from b3node.api.failures import HANDLERS
+from b3node.api.heads import stamp
+from b3node.api.openapi import openapi_route
+from b3node.api.probes import healthz_route, readyz_route
+from b3node.api.responses import responses_route
+from b3node.service.node import Node
+
+
+def create_app(
+    node: Node,
+    access: Access = Access(),  # noqa: B008 - frozen
+    *,
+    stall_seconds: float = STALL_SECONDS,
+) -> Litestar:
+    """The HTTP face of a node, as an ASGI application.
+
+    Args:
+        node: what it serves.
+        access: the names and origins that are let in; by default loopback's names and no web page.
+        stall_seconds: how long one write may wait for a client that does not read.
+    """
+    app = Litestar(
+        route_handlers=[
+            responses_route(node, stall_seconds=stall_seconds),
+            models_route(node),
+            healthz_route(node),
+            readyz_route(node),
+            openapi_route(),
+        ],
+        before_send=[stamp],
+        exception_handlers=HANDLERS,
+        debug=False,
+        pdb_on_exception=False,
+        logging_config=None,
+        openapi_config=None,
+        request_max_body_size=None,  # the endpoint counts for itself, and no other route reads a body
+    )
+    app.asgi_handler = Exchange(app.asgi_handler, node, access)
+    return app

@@ -1,0 +1,143 @@
+"""The other end of a request: its body, its presence, its patience.
+
+Litestar goes on with a handler whose client has left, and uvicorn waits for ever for one that stops reading
+(both measured). A `Client` is entered around the work for a request and cancels it the moment the client
+leaves, before the head as well as in mid-stream.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from types import TracebackType
+from typing import Final, Self
+
+from litestar.types import HTTPScope, Message, Receive, Send
+
+from b3node.service.record import Disconnect
+from b3node.service.respond import too_large
+
+STALL_SECONDS: Final = 20.0
+"""How long one write may wait for a client that does not read (security rule R59)."""
+
+
+class ClientLeft(Exception):  # noqa: N818 - an event, not an error
+    """The client is gone; `phase` says when it went. There is nobody to answer."""
+
+    def __init__(self, phase: Disconnect) -> None:
+        super().__init__(phase)
+        self.phase: Final = phase
+
+
+class Client:
+    """Takes over the ASGI channels of one request; to be entered as a context by the task that serves it.
+
+    Args:
+        scope: the request's scope; `state["abort"]`, where the server offers it, drops the connection.
+        receive: the ASGI channel; nobody else may call it.
+        send: the ASGI channel.
+        stall_seconds: how long one write may wait.
+    """
+
+    def __init__(
+        self, scope: HTTPScope, receive: Receive, send: Send, *, stall_seconds: float = STALL_SECONDS
+    ) -> None:
+        self._scope = scope
+        self._receive = receive
+        self._send = send
+        self._stall_seconds = stall_seconds
+        self._task: asyncio.Task[object] | None = None
+        self._watcher: asyncio.Task[None] | None = None
+        self._head_sent = False
+        self._complete = False
+        self._left = False
+        self._bytes_sent = 0
+
+    @property
+    def bytes_sent(self) -> int:
+        """Bytes of the body that were handed to the server."""
+        return self._bytes_sent
+
+    async def __aenter__(self) -> Self:
+        self._task = asyncio.current_task()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._watcher is not None:
+            self._watcher.cancel()
+        # As `asyncio.timeout` does: only a cancellation that is nobody else's too becomes an exception.
+        cancelled = self._left and kind is asyncio.CancelledError and self._task is not None
+        if cancelled and self._task is not None and self._task.uncancel() == 0:
+            raise ClientLeft("mid_stream" if self._head_sent else "before_head") from None
+
+    async def body(self, limit: int, hold: Callable[[int], None]) -> bytes:
+        """The whole body; from its last byte on the client is watched.
+
+        A `Content-Length` over the limit is refused before anything is read, so that a client that waits for
+        `100 Continue` never sends it.
+
+        Args:
+            limit: the most bytes that are read.
+            hold: told how many bytes have arrived, each time some do; may refuse.
+
+        Raises:
+            Refusal: `payload_too_large`, or what `hold` raises.
+            ClientLeft: before the end of its body.
+        """
+        declared = _content_length(self._scope)
+        if declared is not None and declared > limit:
+            raise too_large(declared, limit)
+        self._scope["state"]["reading"] = True
+        chunks: list[bytes] = []
+        size, more = 0, True
+        while more:
+            message = await self._receive()
+            if message["type"] != "http.request":
+                raise ClientLeft("body")
+            chunk, more = message.get("body", b""), message.get("more_body", False)
+            size += len(chunk)
+            if size > limit:
+                raise too_large(size, limit)
+            hold(len(chunk))
+            chunks.append(chunk)
+        self._watcher = asyncio.create_task(self._watch())
+        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+    async def send(self, message: Message) -> None:
+        """Sends a message.
+
+        Raises:
+            ClientLeft: the client has not read for too long; its connection is dropped.
+        """
+        self._complete = message["type"] == "http.response.body" and not message.get("more_body", False)
+        try:
+            async with asyncio.timeout(self._stall_seconds):
+                await self._send(message)
+        except TimeoutError:
+            self._abort()
+            raise ClientLeft("stalled") from None
+        self._head_sent = True
+        if message["type"] == "http.response.body":
+            self._bytes_sent += len(message["body"])
+
+    async def _watch(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        if self._task is not None and not self._complete:
+            self._left = True
+            self._task.cancel()
+
+    def _abort(self) -> None:
+        # A polite close would wait for the client to read what is buffered, which is what it does not do.
+        abort = self._scope["state"].get("abort")
+        if callable(abort):
+            abort()
+
+
+def _content_length(scope: HTTPScope) -> int | None:
+    for name, value in scope["headers"]:
+        if name == b"content-length" and value.isdigit():
+            return int(value)
+    return None

@@ -1,0 +1,106 @@
+"""`POST /v1/infer/responses` and its alias: from the socket to the service and back.
+
+An ASGI application of its own behind a thin Litestar handler, because three things are ours to decide: the body is
+read only after its declared type is known to be JSON, a client that leaves cancels the work at any time, and a
+stream's head waits for the first token while each of its events is one write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Final
+
+from litestar import post
+from litestar.enums import ScopeType
+from litestar.handlers import HTTPRouteHandler
+from litestar.types import ASGIApp, Receive, Scope, Send
+
+from b3node.api.client import STALL_SECONDS, Client, ClientLeft
+from b3node.api.heads import EVENT_STREAM, record_of
+from b3node.contract.media import check_media_type
+from b3node.service.flight import Flight
+from b3node.service.node import Node
+from b3node.service.respond import Stream, respond
+
+PATHS: Final = ["/v1/infer/responses", "/v1/responses"]
+
+_STREAM_HEAD: Final = [
+    EVENT_STREAM,
+    (b"cache-control", b"no-cache"),
+    (b"x-accel-buffering", b"no"),  # nginx would hold events back
+]
+
+
+class Responses:
+    """The endpoint.
+
+    Args:
+        node: what serves the requests.
+        stall_seconds: how long one write may wait for a client that does not read.
+    """
+
+    def __init__(self, node: Node, *, stall_seconds: float = STALL_SECONDS) -> None:
+        self._node = node
+        self._stall_seconds = stall_seconds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serves one request. Raises `Refusal` as long as no head is sent."""
+        if scope["type"] != ScopeType.HTTP:
+            raise TypeError("the endpoint speaks HTTP")
+        record = record_of(scope)
+        client = Client(scope, receive, send, stall_seconds=self._stall_seconds)
+        try:
+            with self._node.admit(record) as flight:
+                check_media_type(_header(scope, b"content-type"), _header(scope, b"content-encoding"))
+                async with client:
+                    await self._serve(flight, client)
+        except ClientLeft as left:
+            record.disconnect = left.phase
+        finally:
+            record.bytes_out = client.bytes_sent
+
+    async def _serve(self, flight: Flight, client: Client) -> None:
+        # The body is bound to no name here: a stream may be long, and the body large.
+        reply = await respond(self._node, flight, await self._body(flight, client))
+        if isinstance(reply, Stream):
+            await _stream(client, reply.frames)
+        else:
+            await _whole(client, reply.body)
+
+    async def _body(self, flight: Flight, client: Client) -> bytes:
+        with flight.record.timing.phase("read"):
+            body = await client.body(self._node.max_request_bytes, flight.hold_bytes)
+        flight.record.bytes_in = len(body)
+        return body
+
+
+def responses_route(node: Node, *, stall_seconds: float = STALL_SECONDS) -> HTTPRouteHandler:
+    """Litestar's handler for both paths."""
+    endpoint = Responses(node, stall_seconds=stall_seconds)
+
+    @post(PATHS, status_code=200, name="create_response")
+    async def create_response() -> ASGIApp:
+        return endpoint
+
+    return create_response
+
+
+async def _whole(client: Client, body: bytes) -> None:
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    await client.send({"type": "http.response.start", "status": 200, "headers": headers})
+    await client.send({"type": "http.response.body", "body": body, "more_body": False})
+
+
+async def _stream(client: Client, frames: AsyncGenerator[bytes, None]) -> None:
+    async with aclosing(frames):
+        await client.send({"type": "http.response.start", "status": 200, "headers": _STREAM_HEAD})
+        async for frame in frames:
+            await client.send({"type": "http.response.body", "body": frame, "more_body": True})
+        await client.send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def _header(scope: Scope, wanted: bytes) -> str | None:
+    """The header's values as one, None where it is absent (RFC 9110, section 5.3)."""
+    values = [value.decode("latin-1") for name, value in scope["headers"] if name == wanted]
+    return ", ".join(values) if values else None

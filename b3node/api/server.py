@@ -1,0 +1,182 @@
+"""A running node: uvicorn inside our own event loop, and an orderly end.
+
+uvicorn closes its listener at the first signal and then waits for ever. Here the first signal only stops intake:
+`/readyz` turns 503 at once, new requests are told to try elsewhere, and what is in flight has `drain_seconds` to
+finish. Then it is ended with an error event, and the listener closes. A second signal ends everything at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Final
+
+import msgspec
+import uvicorn
+from litestar import Litestar
+
+from b3node.api.wire import Wire
+from b3node.service import log
+from b3node.service.node import Node
+
+KEEP_ALIVE_SECONDS: Final = 75
+"""Longer than the idle time-outs of usual proxies, whose next request would otherwise race with our close."""
+
+_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+
+
+class Shutdown(msgspec.Struct, frozen=True, kw_only=True):
+    """How a node ends, in seconds: in-flight requests may finish, then say goodbye, then are cut off."""
+
+    drain_seconds: float = 25.0
+    goodbye_seconds: float = 2.0
+
+
+class Server:
+    """One listening node. `run` serves until `stop`; both belong to one event loop.
+
+    Args:
+        app: what `create_app` made for the same `node`.
+        node: what is drained at the end.
+        host: an address or name to listen on.
+        port: 0 for any free one.
+        shutdown: how long the end may take.
+        wire: the HTTP protocol with its limits.
+
+    Raises:
+        OSError: the address cannot be listened on.
+    """
+
+    def __init__(
+        self,
+        app: Litestar,
+        node: Node,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        shutdown: Shutdown = Shutdown(),  # noqa: B008 - frozen
+        wire: type[Wire] = Wire,
+    ) -> None:
+        self._node = node
+        self._shutdown = shutdown
+        self._socket = _listen(host, port)
+        self._stopping = asyncio.Event()
+        self._forced = asyncio.Event()
+        self._uvicorn = _Uvicorn(_config(app, wire, shutdown))
+
+    @property
+    def port(self) -> int:
+        """The port that is listened on."""
+        port: int = self._socket.getsockname()[1]
+        return port
+
+    async def run(self, on_started: Callable[[int], None] | None = None) -> None:
+        """Serves until `stop`, then ends in order.
+
+        `on_started` is called with the port once requests are taken.
+        """
+        self._uvicorn.on_started = lambda: on_started and on_started(self.port)
+        serving = asyncio.create_task(self._uvicorn.serve(sockets=[self._socket]))
+        stopping = asyncio.create_task(self._stopping.wait())
+        await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        if not serving.done():
+            await self._drain()
+            self._uvicorn.should_exit = True
+        await serving
+
+    def stop(self) -> None:
+        """The first call drains, the second does not wait any longer."""
+        if self._stopping.is_set():
+            self._uvicorn.force_exit = True
+            self._forced.set()
+        self._node.drain()
+        self._stopping.set()
+
+    async def _drain(self) -> None:
+        log.event("draining", in_flight=self._node.in_flight)
+        if not await self._wait_until_empty(self._shutdown.drain_seconds):
+            log.event("drain_ended", in_flight=self._node.in_flight)
+            self._node.halt()
+            await self._wait_until_empty(self._shutdown.goodbye_seconds)
+
+    async def _wait_until_empty(self, seconds: float) -> bool:
+        """Whether nothing is in flight any more, after at most so many seconds, or at once when forced."""
+        waits = {asyncio.create_task(self._node.drained()), asyncio.create_task(self._forced.wait())}
+        await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        for wait in waits:
+            wait.cancel()
+        return self._node.in_flight == 0
+
+
+async def serve(server: Server, on_started: Callable[[int], None] | None = None) -> None:
+    """Runs a server in the main thread until SIGTERM or SIGINT, and to the end of its drain."""
+    with _signals(server.stop):
+        await server.run(on_started)
+
+
+class _Uvicorn(uvicorn.Server):
+    """uvicorn without hands on the process's signals, and with a word when it is up."""
+
+    on_started: Callable[[], object] = staticmethod(lambda: None)
+
+    def capture_signals(self) -> nullcontext[None]:  # type: ignore[override]  # ours are in `serve`
+        return nullcontext()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.on_started()
+
+
+def _config(app: Litestar, wire: type[Wire], shutdown: Shutdown) -> uvicorn.Config:
+    _quieten()
+    return uvicorn.Config(
+        app,
+        http=wire,
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=max(1, round(shutdown.goodbye_seconds)),
+    )
+
+
+def _quieten() -> None:
+    """Uvicorn's own words are for a terminal; what matters of them reaches our log another way."""
+    logger = logging.getLogger("uvicorn")
+    logger.propagate = False
+    logger.handlers = [logging.NullHandler()]
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family, kind, protocol, _, address = socket.getaddrinfo(
+        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    listener = socket.socket(family, kind, protocol)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+    except OSError:
+        listener.close()
+        raise
+    listener.setblocking(False)
+    return listener
+
+
+@contextmanager
+def _signals(stop: Callable[[], None]) -> Iterator[None]:
+    loop = asyncio.get_running_loop()
+    for number in _SIGNALS:
+        loop.add_signal_handler(number, stop)
+    try:
+        yield
+    finally:
+        for number in _SIGNALS:
+            loop.remove_signal_handler(number)

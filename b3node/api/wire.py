@@ -1,0 +1,293 @@
+"""HTTP/1.1 with bounds: uvicorn's httptools protocol, which has none (security rules R20 to R23).
+
+What uvicorn and httptools lack, measured: no time-out for a head or a body, no limit on a head's size, an answer to
+requests with no Host or several, an upgrade request whose body becomes the next request. This class counts and
+times what arrives before an application sees it, and answers what it refuses in the contract's error body.
+
+One connection reads in three phases: `IDLE` between requests, `HEAD` from a request's first byte until its headers are
+complete, `BODY` until its body is. Each has one deadline, held by one timer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import ipaddress
+import re
+from http import HTTPStatus
+from typing import Any, ClassVar, Final, NoReturn
+
+import msgspec
+from uvicorn import Config
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from b3node.contract.encode import error_body
+from b3node.errors import Refusal
+from b3node.ids import new_request_id
+from b3node.service import log
+from b3node.service.node import full
+
+_UPGRADE: Final = re.compile(rb"\r\nupgrade[ \t]*:", re.IGNORECASE)
+
+
+class WireLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """What one connection, and all of them, may take. Sizes are bytes, times are seconds.
+
+    `connections_per_peer` is for peers on the network: on loopback every client has the same address.
+    `body_rate` is the slowest upload: a body has `body_seconds` and one second more for every so many bytes.
+    `linger_seconds` and `linger_bytes` bound how much of a body is still taken, and thrown away, once its answer is
+    out: a close in the middle of an upload would reset the connection before the client has read the answer.
+    `chunk_slack` is how much more framing a body may have than eight bytes for each of its own.
+    """
+
+    connections: int = 512
+    connections_per_peer: int = 64
+    request_line: int = 8_192
+    head: int = 32_768
+    headers: int = 100
+    head_seconds: float = 10.0
+    body_seconds: float = 30.0
+    body_rate: int = 262_144
+    linger_seconds: float = 2.0
+    linger_bytes: int = 16_777_216
+    chunk_slack: int = 16_384
+
+
+class _Phase(enum.Enum):
+    IDLE = enum.auto()
+    HEAD = enum.auto()
+    BODY = enum.auto()
+
+
+class Wire(HttpToolsProtocol):
+    """One connection. Subclass it to change `limits`."""
+
+    limits: ClassVar[WireLimits] = WireLimits()
+
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self._phase = _Phase.HEAD
+        self._moved = False
+        self._since = self.loop.time()
+        self._timer: asyncio.TimerHandle | None = None
+        self._head_bytes = 0
+        self._header_count = 0
+        self._raw_bytes = 0
+        self._body_bytes = 0
+        self._lingering = False
+        self._in_flight = 0
+        self._refusal: Refusal | None = None
+
+    # -- the connection ----------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's
+        """Takes a connection in, or tells it that there is no room."""
+        super().connection_made(transport)
+        if self._is_too_many():
+            self._refuse(full())
+        else:
+            self._set_deadline(self.limits.head_seconds)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forgets the connection; a request in flight hears of it."""
+        self._clear_deadline()
+        super().connection_lost(exc)
+
+    def _is_too_many(self) -> bool:
+        if len(self.connections) > self.limits.connections:
+            return True
+        peer = _address(self)
+        if peer is None or ipaddress.ip_address(peer).is_loopback:
+            return False
+        return sum(_address(other) == peer for other in self.connections) > self.limits.connections_per_peer
+
+    # -- what arrives ------------------------------------------------------------------------------------
+
+    def data_received(self, data: bytes) -> None:
+        """Feeds the parser, then holds what has arrived against the limits of the phase it ended in."""
+        self._moved = False
+        if self._phase is _Phase.IDLE:
+            self._move(_Phase.HEAD)
+        if self._phase is _Phase.HEAD:
+            data = _without_upgrade(data)
+        super().data_received(data)
+        if self.transport.is_closing():
+            self._clear_deadline()
+        elif self._moved:
+            self._begin_phase()
+        else:
+            self._raw_bytes += len(data)
+            self._check_raw()
+
+    def on_message_begin(self) -> None:
+        """A request begins."""
+        super().on_message_begin()
+        self._move(_Phase.HEAD)
+        self._head_bytes = self._header_count = self._body_bytes = 0
+
+    def on_url(self, url: bytes) -> None:
+        """More of the request line."""
+        super().on_url(url)
+        if len(self.url) > self.limits.request_line:
+            self._reject(f"The request line is longer than {self.limits.request_line} bytes.")
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """One more header. A trailer counts as well, but goes no further."""
+        self._head_bytes += len(name) + len(value) + 4
+        self._header_count += 1
+        if self._head_bytes > self.limits.head or self._header_count > self.limits.headers:
+            self._reject(self._too_long_head)
+        if self._phase is _Phase.HEAD:
+            super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        """The head is complete: hands the request to the application, with a way to drop the connection."""
+        hosts = sum(name == b"host" for name, _ in self.headers)
+        if hosts > 1 or (hosts == 0 and self.parser.get_http_version() != "1.0"):
+            self._reject("A request has exactly one Host header.")
+        if self.parser.should_upgrade():
+            self._reject("Protocol upgrades and tunnels are not offered.")
+        self._move(_Phase.BODY)
+        self.scope["state"]["abort"] = self.transport.abort
+        super().on_headers_complete()
+        self._in_flight += 1
+
+    def on_body(self, body: bytes) -> None:
+        """More of the body, without its framing."""
+        self._body_bytes += len(body)
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """The request has arrived whole."""
+        self._move(_Phase.IDLE)
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        """The answer is out; what is left of its request is awaited for a while, and thrown away."""
+        super().on_response_complete()
+        self._in_flight -= 1
+        unread = self._phase is _Phase.BODY and self._in_flight == 0
+        if unread and not self.transport.is_closing():
+            self._lingering = True
+            self._raw_bytes = 0
+            self._set_deadline(self.limits.linger_seconds)
+
+    # -- phases and their limits -------------------------------------------------------------------------
+
+    def _move(self, phase: _Phase) -> None:
+        self._phase = phase
+        self._moved = True
+        self._lingering = False
+
+    def _begin_phase(self) -> None:
+        """Starts the deadline of the phase that the last bytes ended in."""
+        self._raw_bytes = 0
+        self._since = self.loop.time()
+        match self._phase:
+            case _Phase.IDLE:
+                self._clear_deadline()  # uvicorn's own keep-alive timer takes over
+            case _Phase.HEAD:
+                self._set_deadline(self.limits.head_seconds)
+            case _Phase.BODY:
+                self._set_deadline(self.limits.body_seconds)
+
+    def _check_raw(self) -> None:
+        """Bounds what the parser swallows without a word: unfinished headers, chunk extensions."""
+        if self._phase is _Phase.HEAD and self._raw_bytes > self.limits.request_line + self.limits.head:
+            self._refuse(Refusal("invalid_request", self._too_long_head))
+        elif (self._lingering and self._raw_bytes > self.limits.linger_bytes) or (
+            self._phase is _Phase.BODY and self._raw_bytes > 8 * self._body_bytes + self.limits.chunk_slack
+        ):
+            self.transport.abort()
+
+    def _set_deadline(self, seconds: float) -> None:
+        self._clear_deadline()
+        self._timer = self.loop.call_later(seconds, self._expire)
+
+    def _clear_deadline(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _expire(self) -> None:
+        left = self._time_left()
+        if left > 0:
+            self._set_deadline(left)
+        else:
+            self.transport.abort()
+
+    def _time_left(self) -> float:
+        """Seconds until the connection is dropped; 0 is now."""
+        if self._lingering:
+            return 0.0
+        if self._phase is _Phase.HEAD:
+            # Stray bytes behind a request whose answer is under way do no harm.
+            return self.limits.head_seconds if self._in_flight else 0.0
+        allowed = self.limits.body_seconds + self._body_bytes / self.limits.body_rate
+        return max(0.0, self._since + allowed - self.loop.time())
+
+    # -- refusals ----------------------------------------------------------------------------------------
+
+    @property
+    def _too_long_head(self) -> str:
+        return f"The head of the request has more than {self.limits.headers} headers or {self.limits.head} bytes."
+
+    def _reject(self, message: str) -> NoReturn:
+        """Stops the parser from inside one of its callbacks; uvicorn then calls `send_400_response`."""
+        self._refusal = Refusal("invalid_request", message)
+        raise self._refusal
+
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - ours are sent instead
+        """Answers bytes that are not a request."""
+        self._refuse(
+            self._refusal or Refusal("invalid_request", "This is not a well-formed HTTP/1.1 request.")
+        )
+
+    def _refuse(self, refusal: Refusal) -> None:
+        """The last words on a connection, unless an answer is under way: that one must not be mixed up."""
+        self._clear_deadline()
+        if self._in_flight:
+            self.transport.abort()
+            return
+        request_id = new_request_id()
+        self.transport.write(_answer(refusal, request_id, self.server_state.default_headers))
+        self.transport.close()
+        log.event("refused_before_routing", request_id=request_id, code=refusal.code, reason=refusal.message)
+
+
+def _address(connection: object) -> str | None:
+    client = getattr(connection, "client", None)
+    return client[0] if client else None
+
+
+def _without_upgrade(data: bytes) -> bytes:
+    """The same bytes with `Upgrade` headers renamed in the first head.
+
+    A server may ignore an offer to upgrade (RFC 9110, section 7.8), and clients make one by default, Java's for
+    HTTP/2 with a body behind it. The parser would stop at the head and take that body for the next request.
+    An offer that is cut in two by the network is missed here, and refused when its head is complete.
+    """
+    head, end, rest = data.partition(b"\r\n\r\n")
+    return _UPGRADE.sub(b"\r\nx-upgrade:", head) + end + rest if _UPGRADE.search(head) else data
+
+
+def _answer(refusal: Refusal, request_id: str, headers: list[tuple[bytes, bytes]]) -> bytes:
+    body = error_body(refusal)
+    lines = [
+        f"HTTP/1.1 {refusal.status} {HTTPStatus(refusal.status).phrase}".encode(),
+        *(name + b": " + value for name, value in headers),
+        b"content-type: application/json",
+        b"content-length: " + str(len(body)).encode(),
+        b"x-request-id: " + request_id.encode(),
+        b"connection: close",
+    ]
+    if refusal.retry_after is not None:
+        lines.append(b"retry-after: " + str(refusal.retry_after).encode())
+    return b"\r\n".join(lines) + b"\r\n\r\n" + body

@@ -1,0 +1,141 @@
+"""One JSON object a line on stderr: one for every request, one for every bug.
+
+Nothing in it is a prompt, an output or a credential; a client's text is cut and escaped, so it can neither
+forge a line nor move a terminal's cursor. Lines are written by a thread of their own behind a bounded queue,
+because a pipe that nobody reads must not stop the event loop; what does not fit is counted and dropped.
+"""
+
+from __future__ import annotations
+
+import json
+import queue
+import re
+import sys
+import threading
+from collections.abc import Callable, MutableMapping
+from typing import IO, Any, Final, Literal
+
+import structlog
+
+from b3node.service.record import Record
+
+Level = Literal["debug", "info", "warning", "error", "off"]
+
+MAX_TEXT: Final = 256
+"""Characters of a field (security rule R57)."""
+
+MAX_TRACE: Final = 8192
+"""Characters of a traceback, counted from its end, where the cause stands."""
+
+_QUEUE_LINES: Final = 1024
+
+_LEVELS: Final[dict[Level, int]] = {"debug": 10, "info": 20, "warning": 30, "error": 40, "off": 100}
+
+_CREDENTIAL: Final = re.compile(r"b3os_(?:sk|pat)_\w+|eyJ[\w-]{8,}\.[\w-]+\.[\w-]+")
+"""An API key or CLI token, or a JWT."""
+
+_logger: Final = structlog.stdlib.get_logger("b3node")
+
+Write = Callable[[str], None]
+
+
+class Lines:
+    """A bounded queue of lines and the daemon thread that writes them; calling it never blocks."""
+
+    def __init__(self, file: IO[str], capacity: int = _QUEUE_LINES) -> None:
+        self._file = file
+        self._queue: queue.Queue[str | None] = queue.Queue(capacity)
+        self._dropped = 0
+        self._thread = threading.Thread(target=self._run, name="log", daemon=True)
+        self._thread.start()
+
+    def __call__(self, line: str) -> None:
+        """Queues a line, or drops it when the queue is full."""
+        try:
+            self._queue.put_nowait(line)
+        except queue.Full:
+            self._dropped += 1
+
+    def close(self, timeout: float = 1.0) -> None:
+        """Writes what is queued, as far as `timeout` seconds allow."""
+        try:
+            self._queue.put(None, timeout=timeout)
+        except queue.Full:
+            return
+        self._thread.join(timeout)
+
+    def _run(self) -> None:
+        while (line := self._queue.get()) is not None:
+            dropped, self._dropped = self._dropped, 0
+            if dropped:
+                self._file.write(json.dumps({"event": "log_lines_dropped", "count": dropped}) + "\n")
+            self._file.write(line + "\n")
+            self._file.flush()
+
+
+def configure(level: Level, write: Write | None = None) -> Write:
+    """Sets up logging for this process and returns what takes its lines.
+
+    Args:
+        level: lines below it are not made; "off" makes none.
+        write: takes each line, without its end; by default a `Lines` on stderr.
+    """
+    sink = Lines(sys.stderr) if write is None else write
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True, key="ts"),
+            structlog.processors.format_exc_info,
+            _bounded,
+            _rendered,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
+        logger_factory=lambda *_: _Sink(sink),
+        cache_logger_on_first_use=False,
+    )
+    return sink
+
+
+def request(record: Record) -> None:
+    """The one line of a finished request: an error for a bug, a warning when the node could not serve it."""
+    if record.code == "internal":
+        _logger.error("request", **record.fields())
+    elif record.status is not None and record.status >= 500:
+        _logger.warning("request", **record.fields())
+    else:
+        _logger.info("request", **record.fields())
+
+
+def bug(record: Record, error: BaseException) -> None:
+    """The traceback behind a request's internal error."""
+    _logger.error("bug", request_id=record.request_id, route=record.route, exc_info=error)
+
+
+def event(name: str, **fields: object) -> None:
+    """A line about the node itself."""
+    _logger.info(name, **fields)
+
+
+class _Sink:
+    """What structlog calls with a rendered line."""
+
+    def __init__(self, write: Write) -> None:
+        self._write = write
+
+    def msg(self, line: str) -> None:
+        self._write(line)
+
+    debug = info = warning = error = critical = exception = msg
+
+
+def _bounded(_logger: object, _method: str, fields: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    for name, value in fields.items():
+        if isinstance(value, str):
+            text = _CREDENTIAL.sub("[redacted]", value)
+            fields[name] = text[-MAX_TRACE:] if name == "exception" else text[:MAX_TEXT]
+    return fields
+
+
+def _rendered(_logger: object, _method: str, fields: MutableMapping[str, Any]) -> str:
+    # ASCII only: JSON escapes control characters by itself, but neither U+2028 nor U+009B, nor DEL at all.
+    return json.dumps(fields, ensure_ascii=True, default=str).replace("\x7f", "\\u007f")
