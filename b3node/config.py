@@ -60,7 +60,9 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     node: Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9._-]{1,64}$")] = "n1"
     """The node's own name, as responses report it."""
     hosts: tuple[str, ...] = ()
-    """Host names, besides the loopback ones, by which browsers and clients may call this node."""
+    """Host names, besides the loopback ones, by which clients may call this node."""
+    origins: tuple[str, ...] = ()
+    """Web origins (`https://app.example`) whose pages may call it; none, unless named here."""
     ctx: Count | None = None
     cells: Count | None = None
     parallel: Count | None = None
