@@ -6,7 +6,7 @@ import asyncio
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import click
 from rich.console import Console
@@ -171,7 +171,7 @@ class _Bars:
         )
         self._tasks: dict[str, TaskID] = {}
 
-    def __enter__(self) -> _Bars:
+    def __enter__(self) -> Self:
         self._progress.start()
         return self
 
