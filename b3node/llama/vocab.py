@@ -1,0 +1,200 @@
+"""A model's vocabulary, read once into Python: pieces, special tokens, and the tokenizer behind bounds.
+
+It comes from a file whose weights are not loaded (`Vocabulary.load`) or from a model that is (`Vocabulary.of`),
+and serves as `prompt.vocabulary.Vocabulary`. Everything but `tokenize` is a table, so no id of a client or a
+model is ever passed to llama.cpp, which aborts the process on an id out of range.
+
+`tokenize` keeps two promises that llama.cpp does not:
+- Some pre-tokenizers are `std::regex`, which recurses once a character and overruns the stack on a run of
+  some 25,400 characters of one class; longer ones are cut (`MAX_RUN`). Whoever tokenizes untrusted text runs
+  on a thread with a large stack as well.
+- Vocabularies with a space prefix begin every text with a space. A text that continues another must not get
+  one, so it is tokenized behind a line feed, whose tokens are dropped again.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from b3node.llama import library
+from b3node.llama.library import last_words, lib
+from b3node.prompt.vocabulary import Special
+
+MAX_RUN: Final = 8192
+"""Characters without a change between white space and anything else that are tokenized at once."""
+
+MAX_TEXT: Final = 1 << 28
+"""Characters that `tokenize` takes, far above any context: keeps every length within an int32."""
+
+_UNKNOWN, _CONTROL, _USER_DEFINED = 1 << 0, 1 << 3, 1 << 4
+_LSTRIP, _RSTRIP = 1 << 7, 1 << 8
+"""llama_token_attr (llama.h)."""
+_KINDS: Final[tuple[tuple[int, Literal["control", "user_defined", "unknown"]], ...]] = (
+    (_CONTROL, "control"),
+    (_UNKNOWN, "unknown"),
+    (_USER_DEFINED, "user_defined"),
+)
+_RUNS: Final = re.compile(r"\S+|\s+")
+_LEAD: Final = "\n"
+
+
+class VocabularyError(Exception):
+    """The vocabulary cannot be used; the message is for the operator."""
+
+
+class Vocabulary:
+    """A vocabulary; make it with `load` or `of`. Ids are token ids, lengths bytes.
+
+    Attributes:
+        n_vocab: tokens; ids are 0 to n_vocab - 1.
+        pieces: each token's bytes; empty for CONTROL and UNKNOWN tokens.
+        specials: the tokens that are matched as a whole, by id.
+        eog: the tokens that end a generation.
+        bos, eos: the tokens around a prompt, or None.
+        add_bos: whether a prompt begins with `bos` even if its template does not say so.
+        longest: the longest token, special texts included.
+        chat_template, tool_template: the file's templates, for all requests and for those with functions.
+        name, architecture: what the file says of itself, or "".
+        n_ctx_train: tokens that the model was trained for, or 0.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self._vocab = lib.llama_model_get_vocab(model)
+        self.n_vocab = int(lib.llama_vocab_n_tokens(self._vocab))
+        if lib.llama_vocab_type(self._vocab) == lib.LLAMA_VOCAB_TYPE_NONE or self.n_vocab <= 0:
+            raise VocabularyError("the model file has no vocabulary")
+        ids = range(self.n_vocab)
+        self.pieces = tuple(_pieces(self._vocab, self.n_vocab))
+        self.specials = tuple(_specials(self._vocab, self.n_vocab))
+        self.eog = frozenset(token for token in ids if lib.llama_vocab_is_eog(self._vocab, token))
+        self.bos = self._known(lib.llama_vocab_bos(self._vocab))
+        self.eos = self._known(lib.llama_vocab_eos(self._vocab))
+        self.add_bos = bool(lib.llama_vocab_get_add_bos(self._vocab)) and self.bos is not None
+        texts = (special.text.encode() for special in self.specials)
+        self.longest = max(1, *map(len, self.pieces), *map(len, texts))
+        self.chat_template = self._metadata("tokenizer.chat_template") or None
+        self.tool_template = self._metadata("tokenizer.chat_template.tool_use") or None
+        self.name = self._metadata("general.name")
+        self.architecture = self._metadata("general.architecture")
+        trained = self._metadata(f"{self.architecture}.context_length")
+        self.n_ctx_train = int(trained) if trained.isdecimal() else 0
+        self._leads = self._call(_LEAD)
+        self._prefixes = self._read(self._call("a")) != b"a"
+
+    @classmethod
+    def load(cls, path: str) -> Vocabulary:
+        """The vocabulary of a GGUF file; its weights are not loaded.
+
+        Raises:
+            VocabularyError: there is no such file, or llama.cpp cannot read it.
+        """
+        if not Path(path).is_file():
+            raise VocabularyError(f"there is no file {path}")
+        library.begin()
+        params = lib.llama_model_default_params()
+        params.vocab_only = True
+        model = lib.llama_model_load_from_file(path.encode(), params)
+        if not model:
+            raise VocabularyError(f"{path} is not a model that this build can load: {last_words()}")
+        return cls(model)
+
+    @classmethod
+    def of(cls, model: Any) -> Vocabulary:
+        """The vocabulary of a loaded model, by its pointer, which must outlive it."""
+        return cls(model)
+
+    def tokenize(self, text: str, *, continues: bool = False, parse_special: bool = False) -> list[int]:
+        """The tokens of `text`, without any that mark its beginning or end.
+
+        Args:
+            text: without lone surrogates, at most `MAX_TEXT` characters.
+            continues: the text goes on where another one ended, so no space prefix.
+            parse_special: match CONTROL tokens too; never for text that a client had a hand in.
+
+        Raises:
+            ValueError: the text is too long.
+        """
+        if len(text) > MAX_TEXT:
+            raise ValueError(f"a text of {len(text)} characters is too long to be tokenized")
+        tokens: list[int] = []
+        for index, stretch in enumerate(_stretches(text)):
+            tokens += self._stretch(stretch, continues=continues or index > 0, parse_special=parse_special)
+        return tokens
+
+    def _stretch(self, text: str, *, continues: bool, parse_special: bool) -> list[int]:
+        if not (continues and self._prefixes):
+            return self._call(text, parse_special=parse_special)
+        lead = len(self._leads)
+        tokens = self._call(_LEAD + text, parse_special=parse_special)
+        return (
+            tokens[lead:] if tokens[:lead] == self._leads else self._call(text, parse_special=parse_special)
+        )
+
+    def _call(self, text: str, *, parse_special: bool = False) -> list[int]:
+        encoded = text.encode()
+        room = len(encoded) + 8
+        count, tokens = self._native_tokenize(encoded, room, parse_special=parse_special)
+        if count < 0:
+            count, tokens = self._native_tokenize(encoded, -count, parse_special=parse_special)
+        return list(tokens[:count])
+
+    def _native_tokenize(self, text: bytes, room: int, *, parse_special: bool) -> tuple[int, Any]:
+        tokens = (ctypes.c_int32 * room)()
+        count = lib.llama_tokenize(self._vocab, text, len(text), tokens, room, False, parse_special)
+        return int(count), tokens
+
+    def _read(self, tokens: list[int]) -> bytes:
+        return b"".join(self.pieces[token] for token in tokens)
+
+    def _known(self, token: int) -> int | None:
+        return token if 0 <= token < self.n_vocab else None
+
+    def _metadata(self, key: str) -> str:
+        """A text of the file's metadata; "" if there is none."""
+        size = lib.llama_model_meta_val_str(self._model, key.encode(), None, 0)
+        if size < 0:
+            return ""
+        buffer = ctypes.create_string_buffer(size + 1)
+        lib.llama_model_meta_val_str(self._model, key.encode(), buffer, len(buffer))
+        return buffer.value.decode("utf-8", "replace")
+
+
+def _pieces(vocab: Any, count: int) -> Iterator[bytes]:
+    """Every token's bytes, in the order of the ids."""
+    buffer = ctypes.create_string_buffer(256)
+    for token in range(count):
+        size = lib.llama_token_to_piece(vocab, token, buffer, len(buffer), 0, False)
+        if size < 0:
+            buffer = ctypes.create_string_buffer(-size)
+            size = lib.llama_token_to_piece(vocab, token, buffer, len(buffer), 0, False)
+        yield buffer.raw[:size]
+
+
+def _specials(vocab: Any, count: int) -> Iterator[Special]:
+    """Every token that is matched by its text, except for one whose text is no text."""
+    for token in range(count):
+        attributes = lib.llama_vocab_get_attr(vocab, token)
+        if not attributes & (_CONTROL | _UNKNOWN | _USER_DEFINED):
+            continue
+        with suppress(UnicodeDecodeError):
+            text = (lib.llama_vocab_get_text(vocab, token) or b"").decode()
+            kind = next(kind for bit, kind in _KINDS if attributes & bit)
+            if text:
+                yield Special(token, text, kind, bool(attributes & _LSTRIP), bool(attributes & _RSTRIP))
+
+
+def _stretches(text: str) -> Iterator[str]:
+    """The text in pieces without a run of more than `MAX_RUN`; as it is if there is none."""
+    start = 0
+    if len(text) > MAX_RUN:
+        for run in _RUNS.finditer(text):
+            for cut in range(run.start() + MAX_RUN, run.end(), MAX_RUN):
+                yield text[start:cut]
+                start = cut
+    yield text[start:]

@@ -1,0 +1,138 @@
+"""What a chat template can write, found out by letting it write.
+
+Templates refuse, drop or garble what their authors did not think of: a system message, two users in a row,
+the second of two calls, arguments that are text. None of that can be read off the source, and a refusal at
+the tenth turn of somebody's agent is too late; so each model's template writes a few small conversations when
+it is loaded, and `fit` bends every request by what came of them. A thing counts as written if a word that
+only it contains is in the output.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Final, Literal
+
+import msgspec
+
+from b3node.contract.request import FunctionTool, TextPart
+from b3node.errors import Refusal
+from b3node.prompt.provenance import plain
+from b3node.prompt.template import ChatTemplate
+from b3node.prompt.turns import AssistantTurn, Call, Conversation, ToolTurn, Turn, UserTurn
+
+Arguments = Literal["mapping", "text"]
+
+
+class Abilities(msgspec.Struct, frozen=True, kw_only=True):
+    """What a template writes when it is asked to. The defaults are those of the least able one."""
+
+    system: bool = False
+    """A system message, whatever the conversation ends with."""
+    users_in_a_row: bool = False
+    """Two user turns without anything between them."""
+    assistant_first: bool = False
+    """A conversation that the assistant begins."""
+    no_user: bool = False
+    """A conversation without any user turn."""
+    user_after_result: bool = False
+    """A user turn right after a tool's result."""
+    tools: bool = False
+    """Declared functions."""
+    no_tools: Literal["none", "empty"] = "none"
+    """How it wants to be told that there are no functions: None, or an empty list where None fails."""
+    calls: bool = False
+    """An assistant turn's calls, with their arguments."""
+    results: bool = False
+    """Tools' results, in turns of their own."""
+    parallel: bool = False
+    """Both of two calls in one turn, and their results."""
+    arguments: Arguments = "mapping"
+    """The form in which it takes a call's arguments."""
+    loose_arguments: bool = False
+    """Arguments that are text, even if it takes mappings."""
+    thought_beside_text: bool = False
+    """A thought, a text and a call in one turn, without failing."""
+
+
+# What probes say: words that no template contains.
+_SYSTEM, _FIRST, _SECOND, _ANSWER, _THOUGHT = "lapwing", "curlew", "dunlin", "godwit", "bittern"
+_FUNCTION, _ABOUT, _NAME, _VALUE, _OTHER = "avocet", "knotbird", "plover", "turnstone", "whimbrel"
+_RESULT, _OTHER_RESULT = "redshank", "sandpiper"
+
+_USER: Final = UserTurn((TextPart(_FIRST),))
+_AGAIN: Final = UserTurn((TextPart(_SECOND),))
+_SAID: Final = AssistantTurn(_ANSWER)
+_TOLD: Final = ToolTurn("call00001", _FUNCTION, _RESULT)
+_TOLD_TOO: Final = ToolTurn("call00002", _FUNCTION, _OTHER_RESULT)
+_PROPERTY: Final = {"type": "string", "description": _NAME}
+_TOOL: Final = FunctionTool(_FUNCTION, _ABOUT, {"type": "object", "properties": {_NAME: _PROPERTY}})
+_NOON: Final = datetime(2026, 1, 1, 12, tzinfo=UTC)
+_LIMIT: Final = 1 << 20
+
+
+def probe(template: ChatTemplate) -> Abilities:
+    """The abilities of a template; it writes about fifteen short conversations for that."""
+    return _Probe(template).abilities()
+
+
+class _Probe:
+    """A template, how it wants to be told that there are no tools, and how it takes arguments."""
+
+    def __init__(self, template: ChatTemplate) -> None:
+        self._template = template
+        self._no_tools: Literal["none", "empty"] = "none"
+        if not self._writes([_USER], _FIRST):
+            self._no_tools = "empty"
+        self._arguments: Arguments = "mapping"
+        if not self._calls():
+            self._arguments = "text"
+
+    def abilities(self) -> Abilities:
+        turns: list[Turn] = [_USER, self._call(_VALUE), _TOLD]
+        both = self._call(_VALUE, _OTHER)
+        beside = msgspec.structs.replace(self._call(_VALUE), text=_ANSWER, reasoning=_THOUGHT)
+        return Abilities(
+            system=self._writes([_USER], _SYSTEM, system=_SYSTEM)
+            and (not self._writes(turns, _RESULT) or self._writes(turns, _SYSTEM, system=_SYSTEM)),
+            users_in_a_row=self._writes([_USER, _AGAIN], _FIRST, _SECOND),
+            assistant_first=self._writes([_SAID, _AGAIN], _ANSWER, _SECOND),
+            no_user=self._writes([_SAID], _ANSWER),
+            user_after_result=self._writes([*turns, _AGAIN], _RESULT, _SECOND),
+            tools=self._writes([_USER], _FUNCTION, _ABOUT, _NAME, tools=True),
+            no_tools=self._no_tools,
+            calls=self._calls(),
+            results=self._writes(turns, _RESULT),
+            parallel=self._writes([_USER, both, _TOLD, _TOLD_TOO], _VALUE, _OTHER, _RESULT, _OTHER_RESULT),
+            arguments=self._arguments,
+            loose_arguments=self._writes([_USER, _called(f'["{_VALUE}"]'), _TOLD], _VALUE),
+            thought_beside_text=self._writes([_USER, beside, _TOLD], _ANSWER),
+        )
+
+    def _calls(self) -> bool:
+        """Whether a call's arguments are written, and not as Python shows a dictionary."""
+        written = self._written([_USER, self._call(_VALUE), _TOLD])
+        return _NAME in written and _VALUE in written and f"{{'{_NAME}'" not in written
+
+    def _call(self, *values: str) -> AssistantTurn:
+        if self._arguments == "text":
+            return _called(*(f'{{"{_NAME}": "{value}"}}' for value in values))
+        return _called(*(dict[str, object]({_NAME: value}) for value in values))
+
+    def _writes(self, turns: list[Turn], *words: str, system: str = "", tools: bool = False) -> bool:
+        written = self._written(turns, system=system, tools=tools)
+        return all(word in written for word in words)
+
+    def _written(self, turns: list[Turn], *, system: str = "", tools: bool = False) -> str:
+        """What the template makes of a conversation; nothing if it fails."""
+        conversation = Conversation(system, tuple(turns), (_TOOL,) if tools else ())
+        variables: dict[str, object] = {"tools": []} if self._no_tools == "empty" and not tools else {}
+        try:
+            return plain(self._template.write(conversation, variables, _NOON, _LIMIT))
+        except Refusal:
+            return ""
+
+
+def _called(*arguments: dict[str, object] | str) -> AssistantTurn:
+    return AssistantTurn(
+        calls=tuple(Call(f"call{n:05}", _FUNCTION, value) for n, value in enumerate(arguments, start=1))
+    )

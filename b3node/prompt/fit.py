@@ -1,0 +1,156 @@
+"""Bends a conversation to what a template can write, and loses nothing of it.
+
+Each step answers one missing ability (see `abilities`) and leaves alone what needs no bending, so a
+conversation that suits its template is written exactly as its author meant. The steps are ordered: calls are
+brought into shape before they may become text, results before neighbours are merged, and the system text
+last, because it may have to go into the first user turn.
+
+What a template cannot say of functions is said in text, in one generic spelling (`GENERIC`): the functions are
+listed in the system text, a call is a JSON object between `<tool_call>` and `</tool_call>`, a result stands
+between `<tool_response>` and `</tool_response>` in a user turn. It is the spelling that most families with
+JSON calls were trained on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Final
+
+from msgspec.structs import replace
+
+from b3node.contract.request import FunctionTool, TextPart
+from b3node.prompt.abilities import Abilities
+from b3node.prompt.messages import function
+from b3node.prompt.sandbox import to_json
+from b3node.prompt.turns import (
+    PARAGRAPH,
+    AssistantTurn,
+    Call,
+    Conversation,
+    ToolTurn,
+    Turn,
+    UserTurn,
+)
+
+GENERIC: Final = (
+    "You can call the functions described here, one JSON object a line:\n\n{functions}\n\n"
+    "To call one, write its name and arguments as a JSON object between tags, nothing after it:\n"
+    '<tool_call>\n{{"name": "...", "arguments": {{...}}}}\n</tool_call>\n'
+    "The results come back between <tool_response> and </tool_response>."
+)
+"""What a model is told about functions if its template has no place for them."""
+
+_EMPTY_USER: Final = UserTurn((TextPart(""),))
+
+
+def fit(conversation: Conversation, able: Abilities) -> Conversation:
+    """A conversation that says the same and that a template with these abilities can write."""
+    turns: Iterator[Turn] = (_shaped(turn, able) for turn in conversation.turns)
+    if able.calls and not able.parallel:
+        turns = _one_call_a_turn(turns)
+    if not able.results:
+        turns = _results_as_text(turns)
+    system = conversation.system
+    if conversation.tools and not able.tools:
+        system = PARAGRAPH.join(text for text in (system, _listed(conversation.tools)) if text)
+    if system and not able.system:
+        turns = _with_system(turns, system)
+        system = ""
+    tools = conversation.tools if able.tools else ()
+    return Conversation(system, tuple(_ordered(turns, able)), tools)
+
+
+def _shaped(turn: Turn, able: Abilities) -> Turn:
+    """An assistant turn whose calls have the right form, or are text."""
+    if not (isinstance(turn, AssistantTurn) and turn.calls):
+        return turn
+    if not able.calls:
+        written = [turn.text, *(_call_as_text(call) for call in turn.calls)]
+        return AssistantTurn("\n".join(text for text in written if text), turn.reasoning)
+    if turn.text and turn.reasoning and not able.thought_beside_text:
+        turn = replace(turn, text="", reasoning=turn.reasoning + PARAGRAPH + turn.text)
+    return replace(turn, calls=tuple(_formed(call, able) for call in turn.calls))
+
+
+def _formed(call: Call, able: Abilities) -> Call:
+    if isinstance(call.arguments, str):
+        suits = able.loose_arguments or able.arguments == "text"
+        return call if suits else replace(call, arguments={"arguments": call.arguments})
+    return replace(call, arguments=to_json(call.arguments)) if able.arguments == "text" else call
+
+
+def _one_call_a_turn(turns: Iterator[Turn]) -> Iterator[Turn]:
+    """Every call in a turn of its own, its result right after it."""
+    for turn in turns:
+        if not (isinstance(turn, AssistantTurn) and len(turn.calls) > 1):
+            yield turn
+            continue
+        for index, call in enumerate(turn.calls):
+            yield AssistantTurn(calls=(call,)) if index else replace(turn, calls=(call,))
+            yield next(turns)  # results stand in the order of the calls (see `turns`)
+
+
+def _results_as_text(turns: Iterator[Turn]) -> Iterator[Turn]:
+    for is_result, run in groupby(turns, key=lambda turn: isinstance(turn, ToolTurn)):
+        if is_result:
+            texts = (
+                f"<tool_response>\n{turn.text}\n</tool_response>"
+                for turn in run
+                if isinstance(turn, ToolTurn)
+            )
+            yield UserTurn((TextPart("\n".join(texts)),))
+        else:
+            yield from run
+
+
+def _call_as_text(call: Call) -> str:
+    written = to_json({"name": call.name, "arguments": call.arguments})
+    return f"<tool_call>\n{written}\n</tool_call>"
+
+
+def _listed(tools: tuple[FunctionTool, ...]) -> str:
+    return GENERIC.format(functions="\n".join(to_json(function(tool)) for tool in tools))
+
+
+def _with_system(turns: Iterator[Turn], system: str) -> Iterator[Turn]:
+    """The system text at the start of the first turn, which becomes a user turn if it was none."""
+    told = UserTurn((TextPart(system),))
+    first = next(turns, None)
+    if isinstance(first, UserTurn):
+        yield _merged(told, first)
+    else:
+        yield told
+        yield from () if first is None else (first,)
+    yield from turns
+
+
+def _ordered(turns: Iterator[Turn], able: Abilities) -> list[Turn]:
+    """Turns in an order that the template takes: users merged, and empty turns where it insists on one."""
+    ordered: list[Turn] = []
+    for turn in turns:
+        before = ordered[-1] if ordered else None
+        if not isinstance(turn, UserTurn):
+            ordered.append(turn)
+        elif isinstance(before, UserTurn) and not able.users_in_a_row:
+            ordered[-1] = _merged(before, turn)
+        elif isinstance(before, ToolTurn) and not able.user_after_result:
+            ordered += [AssistantTurn(), turn]
+        else:
+            ordered.append(turn)
+    return [_EMPTY_USER, *ordered] if _wants_user_first(ordered, able) else ordered
+
+
+def _wants_user_first(turns: list[Turn], able: Abilities) -> bool:
+    if any(isinstance(turn, UserTurn) for turn in turns):
+        return not (able.assistant_first or isinstance(turns[0], UserTurn))
+    return not (able.assistant_first and able.no_user)
+
+
+def _merged(first: UserTurn, second: UserTurn) -> UserTurn:
+    """Both turns' content in one; texts that meet become two paragraphs."""
+    *head, last = first.content
+    next_, *tail = second.content
+    if isinstance(last, TextPart) and isinstance(next_, TextPart):
+        return UserTurn((*head, TextPart(last.text + PARAGRAPH + next_.text), *tail))
+    return UserTurn(first.content + second.content)

@@ -1,0 +1,85 @@
+"""A conversation as the plain JSON that chat templates read: OpenAI's chat messages and tools.
+
+Templates differ in what they look for, so each thing stands under every name in use: a thought under
+`reasoning_content`, `reasoning` and `thinking`, a tool's result under `content` with the function's `name`
+beside it. What is not there is absent, never None and never an empty list: templates print `None`, and some
+refuse an empty `tool_calls`. `content` is always a string.
+
+Everything that a client wrote is in the private alphabet (see `provenance`); roles, types and ids are ours.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from b3node.contract.request import FunctionTool, ImagePart
+from b3node.prompt.provenance import IMAGE, client, client_value, schema
+from b3node.prompt.turns import AssistantTurn, Call, Conversation, ToolTurn, Turn, UserTurn
+
+Json = dict[str, object]
+
+NO_PARAMETERS: Final[Json] = {"type": "object", "properties": {}}
+"""The schema of a function that takes no arguments."""
+
+
+def messages(conversation: Conversation) -> list[Json]:
+    """The conversation's messages, a system message first if there is a system text."""
+    system: list[Json] = [{"role": "system", "content": client(conversation.system)}]
+    return (system if conversation.system else []) + [_message(turn) for turn in conversation.turns]
+
+
+def tools(declared: tuple[FunctionTool, ...]) -> list[Json] | None:
+    """The declared functions; None if there are none, as templates expect.
+
+    `description` and `parameters` are always there: templates print them without asking.
+    """
+    return [{"type": "function", "function": _function(tool)} for tool in declared] or None
+
+
+def function(tool: FunctionTool) -> Json:
+    """A declared function as JSON, in the client's own characters."""
+    return {
+        "name": tool.name,
+        "description": tool.description or "",
+        "parameters": tool.parameters or NO_PARAMETERS,
+    }
+
+
+def _function(tool: FunctionTool) -> Json:
+    members = function(tool)
+    return {
+        name: schema(members[name]) if name == "parameters" else client_value(members[name])
+        for name in members
+    }
+
+
+def _message(turn: Turn) -> Json:
+    if isinstance(turn, UserTurn):
+        return {"role": "user", "content": _content(turn)}
+    if isinstance(turn, ToolTurn):
+        return {
+            "role": "tool",
+            "tool_call_id": turn.call_id,
+            "name": client(turn.name),
+            "content": client(turn.text),
+        }
+    return _assistant(turn)
+
+
+def _content(turn: UserTurn) -> str:
+    return "\n".join(IMAGE if isinstance(part, ImagePart) else client(part.text) for part in turn.content)
+
+
+def _assistant(turn: AssistantTurn) -> Json:
+    message: Json = {"role": "assistant", "content": client(turn.text)}
+    if turn.reasoning:
+        thought = client(turn.reasoning)
+        message |= {"reasoning_content": thought, "reasoning": thought, "thinking": thought}
+    if turn.calls:
+        message["tool_calls"] = [_call(call) for call in turn.calls]
+    return message
+
+
+def _call(call: Call) -> Json:
+    function = {"name": client(call.name), "arguments": client_value(call.arguments)}
+    return {"id": call.id, "type": "function", "function": function}

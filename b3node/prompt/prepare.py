@@ -1,0 +1,102 @@
+"""The story of a prompt, from a validated request to token ids: what a prepare worker does.
+
+    request -normalise-> conversation -fit, template-> rendered text -split-> segments -tokenize-> prompt
+
+The same model, request and moment give the same tokens. Nothing here bounds time: a template may loop, so
+whoever calls this does it in a process that can be killed.
+"""
+
+from __future__ import annotations
+
+import struct
+from datetime import datetime
+
+import msgspec
+
+from b3node.contract.image import images
+from b3node.contract.request import Request
+from b3node.errors import Refusal
+from b3node.prompt.abilities import Abilities, probe
+from b3node.prompt.defaults import default_template
+from b3node.prompt.effort import variables
+from b3node.prompt.markers import Markers
+from b3node.prompt.prepared import Prepared
+from b3node.prompt.render import render
+from b3node.prompt.segments import split
+from b3node.prompt.template import ChatTemplate
+from b3node.prompt.tokens import Prompt, tokenize
+from b3node.prompt.turns import normalise
+from b3node.prompt.vocabulary import Vocabulary
+
+
+class Preparer:
+    """Prepares requests for one model; what can be made once is made here.
+
+    Args:
+        vocabulary: the model's, its file's chat templates among it (see `defaults` if it has none).
+        n_ctx: tokens of the context that the model is served with.
+
+    Raises:
+        BrokenTemplateError: a template of the file does not compile; the message is for the operator.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, *, n_ctx: int) -> None:
+        self._vocabulary = vocabulary
+        self._n_ctx = n_ctx
+        self._markers = Markers(vocabulary.specials)
+        self._writer = _writer(vocabulary.chat_template or default_template(vocabulary), vocabulary)
+        tool_template = vocabulary.tool_template
+        self._tool_writer = _writer(tool_template, vocabulary) if tool_template else self._writer
+
+    @property
+    def has_template(self) -> bool:
+        """Whether the model's file brought a chat template."""
+        return self._vocabulary.chat_template is not None
+
+    def prepare(self, request: Request, now: datetime) -> Prepared:
+        """A request's prompt, ready to be submitted.
+
+        Args:
+            request: decoded and validated, for this model.
+            now: the moment that the template is told.
+
+        Raises:
+            Refusal: `context_length_exceeded` if the prompt leaves no room for an answer; `invalid_request`
+                if it has images, or if the template cannot write it.
+        """
+        prompt = self.compose(request, now)
+        return Prepared(_little_endian(prompt.tokens), len(prompt.tokens), prompt.marks)
+
+    def compose(self, request: Request, now: datetime) -> Prompt:
+        """Like `prepare`, but as a `Prompt`, which a person can read."""
+        for path, _ in images(request.input):
+            raise Refusal("invalid_request", "this model takes no images", param=path)
+        conversation = normalise(request)
+        writer = self._tool_writer if conversation.tools else self._writer
+        told = variables(request.effort, writer.template.source)
+        limit = self._n_ctx * self._vocabulary.longest
+        rendered = render(conversation, writer.template, writer.able, told, now, limit)
+        prompt = tokenize(tuple(split(rendered, self._markers)), self._vocabulary, self._markers, self._n_ctx)
+        if not prompt.tokens:
+            raise Refusal(
+                "invalid_request", "this model's chat template writes nothing for this input", param="input"
+            )
+        return prompt
+
+
+class _Writer(msgspec.Struct, frozen=True):
+    """A template and what it can write."""
+
+    template: ChatTemplate
+    able: Abilities
+
+
+def _writer(source: str, vocabulary: Vocabulary) -> _Writer:
+    texts = {special.id: special.text for special in vocabulary.specials}
+    bos, eos = ("" if token is None else texts.get(token, "") for token in (vocabulary.bos, vocabulary.eos))
+    template = ChatTemplate(source, bos=bos, eos=eos)
+    return _Writer(template, probe(template))
+
+
+def _little_endian(tokens: tuple[int, ...]) -> bytes:
+    return struct.pack(f"<{len(tokens)}i", *tokens)

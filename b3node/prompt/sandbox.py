@@ -1,0 +1,133 @@
+"""The Jinja environment that chat templates are written for, closed against what they must not do.
+
+Templates come from the operator's model file and expect the environment of Hugging Face's transformers:
+blocks trimmed, `break` and `continue`, `{% generation %}`, `raise_exception`, `strftime_now`, and a `tojson`
+that writes plain JSON where Jinja's own escapes for HTML. The sandbox is Jinja's immutable one with one
+exception: a template may change a list, because some build queues with `append` and `pop`; every value it
+can reach is made anew for each rendering. Time and memory are bounded by the process that renders, output by
+the caller.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from jinja2 import TemplateError, nodes
+from jinja2.ext import Extension
+from jinja2.parser import Parser
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.utils import Namespace
+
+from b3node.prompt.provenance import client, client_value, plain
+
+_BEYOND_ASCII: Final = re.compile("[\x80-\U000fffff\U00100080-\U0010ffff]")
+_LIST_CHANGES: Final = frozenset({"append", "extend", "insert", "pop"})
+
+
+class RaisedError(TemplateError):
+    """A template called `raise_exception`, or tried what it must not."""
+
+
+class _Generation(Extension):
+    """`{% generation %}...{% endgeneration %}` marks what a model wrote, for training; here it means nothing."""
+
+    tags = {"generation"}  # noqa: RUF012 - declared as an instance attribute by Jinja
+
+    def parse(self, parser: Parser) -> list[nodes.Node]:
+        next(parser.stream)
+        return parser.parse_statements(("name:endgeneration",), drop_needle=True)
+
+
+class _Namespace(Namespace):
+    """Jinja's `namespace` without names that start with an underscore."""
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        if name.startswith("_"):
+            raise RaisedError("underscore name in a namespace")
+        super().__setitem__(name, value)
+
+
+class Sandbox(ImmutableSandboxedEnvironment):
+    """An environment for one chat template; see the module's essay."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols", _Generation]
+        )
+        self.filters |= {"tojson": to_json, "from_json": from_json, "dictsort": sorted_items, "safe": str}
+        self.globals = {
+            "range": self.globals["range"],
+            "namespace": _Namespace,
+            "dict": _new_dict,
+            "raise_exception": raise_exception,
+        }
+
+    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+        """What Jinja allows, and changes to lists."""
+        return (isinstance(obj, list) and attr in _LIST_CHANGES) or super().is_safe_attribute(
+            obj, attr, value
+        )
+
+
+def to_json(
+    value: object,
+    indent: int | None = None,
+    separators: tuple[str, str] | None = None,
+    *,
+    ensure_ascii: bool = False,
+    sort_keys: bool = False,
+) -> str:
+    """JSON text as Python's `json.dumps` spaces it, characters beyond ASCII as they are unless told otherwise."""
+    if sort_keys:
+        value = _sorted(value)
+    text = json.dumps(value, ensure_ascii=False, indent=indent, separators=separators, default=list)
+    return _BEYOND_ASCII.sub(_escaped, text) if ensure_ascii else text
+
+
+def from_json(text: str) -> object:
+    """The value of JSON text that a client wrote, still the client's. Raises ValueError if it is none."""
+    return client_value(json.loads(plain(text)))
+
+
+def sorted_items(
+    value: Mapping[str, Any],
+    case_sensitive: bool = False,  # noqa: FBT001, FBT002 - Jinja's own signature, which templates call
+    by: str = "key",
+    reverse: bool = False,  # noqa: FBT001, FBT002 - the same
+) -> list[tuple[str, Any]]:
+    """Jinja's `dictsort`, in the order of the characters that a client's names stand for."""
+    position = {"key": 0, "value": 1}[by]
+
+    def rank(item: tuple[str, Any]) -> Any:
+        ranked = item[position]
+        if not isinstance(ranked, str):
+            return ranked
+        return plain(ranked) if case_sensitive else plain(ranked).lower()
+
+    return sorted(value.items(), key=rank, reverse=reverse)
+
+
+def raise_exception(message: object = "") -> str:
+    """What a template calls to refuse a conversation. Raises `RaisedError`, always."""
+    raise RaisedError(str(message))
+
+
+def _new_dict(*pairs: Any, **members: Any) -> dict[str, Any]:
+    return dict(*pairs, **members)
+
+
+def _escaped(match: re.Match[str]) -> str:
+    """The escape of one character, still the client's if the character was."""
+    written = json.dumps(plain(match[0]))[1:-1]
+    return client(written) if match[0] >= "\U00100000" else written
+
+
+def _sorted(value: object) -> object:
+    if isinstance(value, Mapping):
+        return {name: _sorted(member) for name, member in sorted_items(value, case_sensitive=True)}
+    if isinstance(value, list | tuple):
+        return [_sorted(element) for element in value]
+    return value

@@ -1,0 +1,182 @@
+"""From a request's items to the conversation that a chat template is asked to write.
+
+Agents send histories that no template was written for: system messages in the middle, a thought, an answer
+and three calls as five items in a row, outputs in another order than the calls, calls that nobody answered.
+`normalise` turns any of them into one shape (contract decisions, "Requests"):
+
+- one system text: `instructions`, then every system and developer text wherever it stands;
+- assistant-side items that follow each other are one assistant turn, so two assistant turns always have
+  something between them;
+- a turn that calls is followed at once by one result for each call, in the order of the calls, whatever
+  stood between them in the request; a call without an output gets `NO_RESULT`;
+- images in outputs stand in a user turn after the results of their round;
+- calls are numbered by their place (`call00007`): a client's ids only pair outputs with calls, may repeat, and some
+  templates refuse ids that are not nine letters or digits.
+
+Which output belongs to which call was checked by the decoder. What a template can print of all this is not
+known here: `fit` bends a conversation to a template that cannot take it as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Final, Literal
+
+import msgspec
+
+from b3node.contract.request import (
+    FunctionCall,
+    FunctionCallOutput,
+    FunctionTool,
+    ImagePart,
+    Item,
+    Message,
+    Part,
+    Reasoning,
+    RefusalPart,
+    Request,
+    TextPart,
+)
+
+NO_RESULT: Final = "no result"
+"""What a call that was never answered is said to have returned."""
+
+PARAGRAPH: Final = "\n\n"
+"""Between texts that were separate messages, and between system texts."""
+
+
+class Call(msgspec.Struct, frozen=True):
+    """A call in an assistant turn. `arguments` is a JSON object, or text that is none, as the client sent it."""
+
+    id: str
+    name: str
+    arguments: dict[str, object] | str
+
+
+class UserTurn(msgspec.Struct, frozen=True, tag=True):
+    """What the user said, text and images in order; text parts that follow each other are one."""
+
+    content: tuple[TextPart | ImagePart, ...]
+
+
+class AssistantTurn(msgspec.Struct, frozen=True, tag=True):
+    """What the model said in one go; each of the three may be empty."""
+
+    text: str = ""
+    reasoning: str = ""
+    calls: tuple[Call, ...] = ()
+
+
+class ToolTurn(msgspec.Struct, frozen=True, tag=True):
+    """What the call `call_id` of the function `name` returned."""
+
+    call_id: str
+    name: str
+    text: str
+
+
+Turn = UserTurn | AssistantTurn | ToolTurn
+
+
+class Conversation(msgspec.Struct, frozen=True):
+    """What a template is asked to write. `system` may be empty; `turns` never start with a result."""
+
+    system: str
+    turns: tuple[Turn, ...]
+    tools: tuple[FunctionTool, ...] = ()
+
+
+def normalise(request: Request) -> Conversation:
+    """The conversation of a decoded request; see the module's essay for the rules."""
+    systems = [request.instructions or "", *_system_texts(request.input)]
+    system = PARAGRAPH.join(text for text in systems if text)
+    return Conversation(system, tuple(_turns(request.input)), request.tools)
+
+
+def joined_text(parts: tuple[Part, ...]) -> str:
+    """The texts of `parts`, a line feed between any two; refusals are text, images are none."""
+    texts = (part for part in parts if not isinstance(part, ImagePart))
+    return "\n".join(part.refusal if isinstance(part, RefusalPart) else part.text for part in texts)
+
+
+def _system_texts(items: tuple[Item, ...]) -> Iterator[str]:
+    for item in items:
+        if isinstance(item, Message) and item.role in ("system", "developer"):
+            yield joined_text(item.content)
+
+
+def _turns(items: tuple[Item, ...]) -> Iterator[Turn]:
+    outputs = _outputs_by_call(items)
+    numbered = [(index, item) for index, item in enumerate(items) if _side(item) != "system"]
+    for side, run in groupby(numbered, key=lambda pair: _side(pair[1])):
+        if side == "assistant":
+            yield from _assistant_side(tuple(run), outputs)
+        elif side == "user":
+            yield from (UserTurn(_merged(item.content)) for _, item in run if isinstance(item, Message))
+
+
+def _side(item: Item) -> Literal["system", "user", "assistant", "output"]:
+    if isinstance(item, FunctionCallOutput):
+        return "output"  # told together with its call
+    if not isinstance(item, Message):
+        return "assistant"
+    return "system" if item.role == "developer" else item.role
+
+
+def _outputs_by_call(items: tuple[Item, ...]) -> dict[int, FunctionCallOutput]:
+    """Each answered call's output by the position of the call: the latest earlier one with the same id."""
+    latest: dict[str, int] = {}
+    outputs: dict[int, FunctionCallOutput] = {}
+    for index, item in enumerate(items):
+        if isinstance(item, FunctionCall):
+            latest[item.call_id] = index
+        elif isinstance(item, FunctionCallOutput) and item.call_id in latest:
+            outputs[latest[item.call_id]] = item
+    return outputs
+
+
+def _assistant_side(
+    run: tuple[tuple[int, Item], ...], outputs: dict[int, FunctionCallOutput]
+) -> Iterator[Turn]:
+    """One assistant turn, the results of its calls, and the images among those; nothing if nothing was said."""
+    reasoning = PARAGRAPH.join(item.text for _, item in run if isinstance(item, Reasoning) and item.text)
+    messages = [joined_text(item.content) for _, item in run if isinstance(item, Message)]
+    calls = [
+        (_call(item, index), outputs.get(index)) for index, item in run if isinstance(item, FunctionCall)
+    ]
+    if not (reasoning or messages or calls):
+        return
+    text = PARAGRAPH.join(message for message in messages if message)
+    yield AssistantTurn(text, reasoning, tuple(call for call, _ in calls))
+    for call, output in calls:
+        yield ToolTurn(call.id, call.name, joined_text(output.output) if output else NO_RESULT)
+    images = [part for _, output in calls if output for part in output.output if isinstance(part, ImagePart)]
+    if images:
+        yield UserTurn(tuple(images))
+
+
+def _call(item: FunctionCall, index: int) -> Call:
+    return Call(f"call{index:05}", item.name, _parsed(item.arguments))
+
+
+def _parsed(arguments: str) -> dict[str, object] | str:
+    """A call's arguments as a mapping if they are a JSON object, `{}` if they are empty, else as they came."""
+    if not arguments.strip():
+        return {}
+    try:
+        value = msgspec.json.decode(arguments)
+    except (msgspec.DecodeError, RecursionError):
+        return arguments
+    return value if isinstance(value, dict) else arguments
+
+
+def _merged(parts: tuple[Part, ...]) -> tuple[TextPart | ImagePart, ...]:
+    """A user's parts with neighbouring texts joined; never empty."""
+    merged: list[TextPart | ImagePart] = []
+    for is_image, run in groupby(parts, key=lambda part: isinstance(part, ImagePart)):
+        if is_image:
+            merged.extend(part for part in run if isinstance(part, ImagePart))
+        else:
+            merged.append(TextPart(joined_text(tuple(run))))
+    return tuple(merged) or (TextPart(""),)
