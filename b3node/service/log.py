@@ -17,6 +17,7 @@ from typing import IO, Any, Final, Literal
 
 import structlog
 
+from b3node.errors import HTTP
 from b3node.service.record import Record
 
 Level = Literal["debug", "info", "warning", "error", "off"]
@@ -29,7 +30,8 @@ MAX_TRACE: Final = 8192
 
 _QUEUE_LINES: Final = 1024
 
-_LEVELS: Final[dict[Level, int]] = {"debug": 10, "info": 20, "warning": 30, "error": 40, "off": 100}
+_LEVELS: Final[dict[Level, int]] = {"debug": 10, "info": 20, "warning": 30, "error": 40, "off": 50}
+"""Standard levels; no line is critical, so that level is "off"."""
 
 _CREDENTIAL: Final = re.compile(r"b3os_(?:sk|pat)_\w+|eyJ[\w-]{8,}\.[\w-]+\.[\w-]+")
 """An API key or CLI token, or a JWT."""
@@ -100,7 +102,7 @@ def request(record: Record) -> None:
     """The one line of a finished request: an error for a bug, a warning when the node could not serve it."""
     if record.code == "internal":
         _logger.error("request", **record.fields())
-    elif record.status is not None and record.status >= 500:
+    elif record.code is not None and HTTP[record.code][0] >= 500:
         _logger.warning("request", **record.fields())
     else:
         _logger.info("request", **record.fields())

@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from b3node.errors import Refusal
+from b3node.errors import Code, Refusal
 from b3node.service.timing import Stopwatch
 
 Disconnect = Literal["body", "before_head", "mid_stream", "stalled"]
@@ -29,7 +29,7 @@ class Record(msgspec.Struct, kw_only=True):
     method: str
     route: str | None = None
     status: int | None = None
-    code: str | None = None
+    code: Code | None = None
     param: str | None = None
     stream: bool | None = None
     model: str | None = None

@@ -46,7 +46,7 @@ class Stopwatch:
 
     def note(self, phase: Phase, milliseconds: float) -> None:
         """Sets a phase; a negative duration, which only a rounding difference can bring, counts as none."""
-        self._phases[phase] = max(milliseconds, 0.0)
+        self._phases[phase] = max(0.0, milliseconds)  # this way around it is never -0.0
 
     def of(self, phase: Phase) -> float | None:
         """A phase's milliseconds, or None where it did not happen (yet)."""
