@@ -33,7 +33,7 @@ def refuse_unsupported(request: Request, capabilities: Capabilities = THIS_VERSI
     """Raises one `unsupported_parameter` that names all a request asks for beyond `capabilities`."""
     entries = list(_beyond(request, capabilities))
     if entries:
-        raise refusal_of(entries, lead="This node does not do this yet:")
+        raise refusal_of(entries, lead="This node does not serve this yet:")
 
 
 def _beyond(request: Request, capabilities: Capabilities) -> Iterator[Refused]:

@@ -113,7 +113,7 @@ def _read_text(request: Fields) -> tuple[TextFormat, Verbosity | None]:
 def _read_format(fields: Fields) -> TextFormat:
     """`text.format`; what belongs to another type is held to its own type and left out."""
     kind: FormatType = needed(fields.choice("type", _FORMATS), fields, "type")
-    name, description, strict = fields.name("name"), fields.text("description"), fields.flag("strict")
+    name, description, strict = fields.identifier("name"), fields.text("description"), fields.flag("strict")
     if kind != "json_schema":
         fields.mapping("schema")
         return TextFormat(kind)
@@ -133,7 +133,8 @@ def _read_reasoning(request: Fields) -> tuple[Effort | None, str | None]:
         return None, None
     effort = reasoning.choice("effort", _EFFORTS)
     summary = reasoning.choice("summary", _SUMMARIES)
-    return effort, summary or reasoning.choice("generate_summary", _SUMMARIES)
+    former = reasoning.choice("generate_summary", _SUMMARIES)
+    return effort, summary or former
 
 
 def _check_ignored(request: Fields) -> None:

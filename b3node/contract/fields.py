@@ -16,6 +16,8 @@ from b3node.errors import Refusal, quoted
 T = TypeVar("T")
 Word = TypeVar("Word", bound=str)
 
+_IDENTIFIER: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
 _KINDS: Final[dict[type, str]] = {
     type(None): "null",
     bool: "a boolean",
@@ -76,10 +78,10 @@ class Fields:
             raise invalid(self.at(name), f"may have at most {most} characters, not {len(value)}.")
         return value
 
-    def name(self, name: str) -> str | None:
+    def identifier(self, name: str) -> str | None:
         """A function's or format's name: 1 to 64 of A-Z, a-z, 0-9, underscore and hyphen."""
         value = self._typed(name, str, "a string")
-        if value is not None and not _NAME.fullmatch(value):
+        if value is not None and not _IDENTIFIER.fullmatch(value):
             raise invalid(self.at(name), f"must be 1 to 64 of A-Z a-z 0-9 _ and -, not {quoted(value)}.")
         return value
 
@@ -153,9 +155,6 @@ def _as_object(value: object, path: str) -> Fields:
     if not isinstance(value, dict):
         raise mistyped(path, "an object", value)
     return Fields(value, path)
-
-
-_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 def _one_of(allowed: tuple[str, ...]) -> str:

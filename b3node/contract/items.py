@@ -7,7 +7,7 @@ Items and parts of kinds that the node refuses by design never get here (see `re
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, get_args
+from typing import Final, TypeVar, get_args
 
 from b3node.contract.fields import Fields, invalid, mistyped, needed
 from b3node.contract.image import check_image_count, check_image_url
@@ -33,15 +33,10 @@ ITEM_TYPES: Final = ("message", "function_call", "function_call_output", "reason
 """Kinds of item that the node takes; without `type` an item is a message."""
 
 _ROLES: Final[tuple[Role, ...]] = get_args(Role)
-_PARTS_OF: Final[dict[Role, tuple[str, ...]]] = {
-    "user": ("input_text", "input_image"),
-    "system": ("input_text",),
-    "developer": ("input_text",),
-    "assistant": ("output_text", "refusal"),
-}
-_OUTPUT_PARTS: Final = ("input_text", "input_image")
 _REASONING_PARTS: Final = ("reasoning_text", "summary_text")
 _DETAILS: Final = ("auto", "low", "high", "original")
+
+P = TypeVar("P")
 
 
 def read_input(request: Fields) -> tuple[Item, ...]:
@@ -65,7 +60,7 @@ def _read_item(item: Fields) -> Item:
 def _message(item: Fields) -> Message:
     role: Role = needed(item.choice("role", _ROLES), item, "role")
     item.text("phase")
-    return Message(role, tuple(_read_parts(item, "content", _PARTS_OF[role])))
+    return Message(role, _read_parts(item, "content", _PART_READERS[role]))
 
 
 def _function_call(item: Fields) -> FunctionCall:
@@ -84,8 +79,7 @@ def _function_call_output(item: Fields) -> FunctionCallOutput:
     item.text("name")
     item.text("namespace")
     call_id = needed(item.text("call_id"), item, "call_id")
-    parts = _read_parts(item, "output", _OUTPUT_PARTS)
-    return FunctionCallOutput(call_id, tuple(part for part in parts if not isinstance(part, RefusalPart)))
+    return FunctionCallOutput(call_id, _read_parts(item, "output", _user_part))
 
 
 def _reasoning(item: Fields) -> Reasoning:
@@ -113,27 +107,45 @@ _READERS: Final[dict[str, Callable[[Fields], Item]]] = {
 # -------------------------------------------------------------------------------------------------- parts
 
 
-def _read_parts(item: Fields, name: str, allowed: tuple[str, ...]) -> list[Part]:
-    """The parts of an item's text member: a string is one text part."""
+def _read_parts(item: Fields, name: str, read: Callable[[Fields], P]) -> tuple[P | TextPart, ...]:
+    """The parts of an item's text member, each by `read`; a string is one text part."""
     value = needed(item.get(name), item, name)
     if isinstance(value, str):
-        return [TextPart(value)]
+        return (TextPart(value),)
     if not isinstance(value, list):
         raise mistyped(item.at(name), "a string or an array of parts", value)
-    return [_read_part(part, allowed) for part in item.objects(name, most=MAX_PARTS) or []]
+    return tuple(read(part) for part in item.objects(name, most=MAX_PARTS) or [])
 
 
-def _read_part(part: Fields, allowed: tuple[str, ...]) -> Part:
-    kind = needed(part.choice("type", allowed), part, "type")
-    if kind == "input_image":
-        return _image(part)
+def _user_part(part: Fields) -> TextPart | ImagePart:
+    kind = needed(part.choice("type", ("input_text", "input_image")), part, "type")
+    return _image(part) if kind == "input_image" else _input_text(part)
+
+
+def _system_part(part: Fields) -> TextPart:
+    needed(part.choice("type", ("input_text",)), part, "type")
+    return _input_text(part)
+
+
+def _assistant_part(part: Fields) -> TextPart | RefusalPart:
+    kind = needed(part.choice("type", ("output_text", "refusal")), part, "type")
     if kind == "refusal":
         return RefusalPart(needed(part.text("refusal"), part, "refusal"))
-    if kind == "input_text":
-        _check_breakpoint(part)
-    else:
-        part.objects("annotations")
-        part.objects("logprobs")
+    part.objects("annotations")
+    part.objects("logprobs")
+    return TextPart(needed(part.text("text"), part, "text"))
+
+
+_PART_READERS: Final[dict[Role, Callable[[Fields], Part]]] = {
+    "user": _user_part,
+    "system": _system_part,
+    "developer": _system_part,
+    "assistant": _assistant_part,
+}
+
+
+def _input_text(part: Fields) -> TextPart:
+    _check_breakpoint(part)
     return TextPart(needed(part.text("text"), part, "text"))
 
 

@@ -19,7 +19,8 @@ def member(path: str, name: str) -> str:
     >>> member("tools[1]", "name")
     'tools[1].name'
     """
-    shown = name if len(name) <= MAX_NAME and name.isprintable() else quoted(name, MAX_NAME)[1:-1]
+    plain = 0 < len(name) <= MAX_NAME and name.isprintable()
+    shown = name if plain else quoted(name, MAX_NAME)[1:-1] or '""'
     return f"{path}.{shown}" if path else shown
 
 

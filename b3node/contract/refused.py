@@ -25,6 +25,9 @@ from b3node.errors import MAX_MESSAGE, Refusal, quoted
 MAX_LIST: Final = 180
 """Characters of the list of entries, so that the advice for the first of them still fits."""
 
+_COUNT_ROOM: Final = 20
+"""Characters of a separator and the number of kinds left out."""
+
 _PATHS_SHOWN: Final = (32, 8, 4, 2, 1)
 """How many places of one kind are named: the most that keeps the list short enough."""
 
@@ -55,23 +58,26 @@ def _listed(entries: list[Refused]) -> str:
         places.setdefault(entry.what, []).append(entry.path)
     for most in _PATHS_SHOWN:
         kinds = [_kind(what, paths, most) for what, paths in places.items()]
-        if len("; ".join(kinds)) <= MAX_LIST:
-            break
+        text = "; ".join(kinds)
+        if len(text) <= MAX_LIST:
+            return text
     return _cut(kinds)
 
 
 def _kind(what: str, paths: list[str], most: int) -> str:
-    if paths == [what]:
+    """One kind of entry with its places, unless its name says the place already."""
+    places = [path.removesuffix(".type") for path in paths]
+    if what.startswith(places[0]):
         return what
-    shown = ", ".join(path.removesuffix(".type") for path in paths[:most])
-    return f"{what} ({shown} and {len(paths) - most} more)" if len(paths) > most else f"{what} ({shown})"
+    rest = f" and {len(places) - most} more" if len(places) > most else ""
+    return f"{what} ({', '.join(places[:most])}{rest})"
 
 
 def _cut(kinds: list[str]) -> str:
     """As many of `kinds` as fit, and how many do not."""
     text = kinds[0]
     for position, kind in enumerate(kinds[1:], start=1):
-        if len(text) + len(kind) + 2 > MAX_LIST:
+        if len(text) + len(kind) > MAX_LIST - _COUNT_ROOM:
             return f"{text}; and {len(kinds) - position} more"
         text = f"{text}; {kind}"
     return text
@@ -85,7 +91,7 @@ _FUNCTIONS_ONLY: Final = "Only function tools run here; switch the others off in
 _TOOL_ADVICE: Final = {
     "web_search": 'Switch web search off in the client (Codex: web_search = "disabled").',
     "web_search_preview": "Switch web search off in the client.",
-    "namespace": "MCP namespaces are not taken: send each tool as a function, or turn the server off.",
+    "namespace": "MCP namespaces are not taken: send plain functions (Codex: features.multi_agent=false).",
     "mcp": "MCP servers are not called from here: let the client run them as function tools.",
     "custom": "Send a custom tool as a function with one string argument.",
 }
@@ -100,6 +106,16 @@ _PART_ADVICE: Final = {
     "image_url": "An image is an input_image part whose image_url is a string.",
     "input_file": "Send the text of a file as an input_text part.",
 }
+_CHAT_NAMES: Final = {
+    "messages": "input",
+    "max_tokens": "max_output_tokens",
+    "max_completion_tokens": "max_output_tokens",
+    "response_format": "text.format",
+    "reasoning_effort": "reasoning.effort",
+    "verbosity": "text.verbosity",
+}
+"""Parameters of Chat Completions that this API has under another name."""
+
 _INCLUDED: Final = "reasoning.encrypted_content"
 _PART_TYPES: Final = ("input_text", "input_image", "output_text", "refusal")
 
@@ -117,7 +133,8 @@ def survey(request: dict[str, object]) -> list[Refused]:
 
 def _unknown(name: str) -> Refused:
     path = member("", name)
-    return Refused(path, path)
+    own = _CHAT_NAMES.get(name)
+    return Refused(path, path, f"Use {own} for {name}." if own else "")
 
 
 def _taken(_value: object, _path: str) -> Iterator[Refused]:
@@ -130,7 +147,7 @@ def _stateful(_value: object, path: str) -> Iterator[Refused]:
 
 
 def _null_only(_value: object, path: str) -> Iterator[Refused]:
-    yield Refused(path, path, f"Leave {path} unset.")
+    yield Refused(path, path)
 
 
 def _background(value: object, path: str) -> Iterator[Refused]:
@@ -146,7 +163,7 @@ def _truncation(value: object, path: str) -> Iterator[Refused]:
 def _include(value: object, path: str) -> Iterator[Refused]:
     for index, word in enumerate(_array(value)):
         if isinstance(word, str) and word != _INCLUDED:
-            yield Refused(element(path, index), f"{path} {quoted(word)}", "Leave that include out.")
+            yield Refused(element(path, index), f"included {quoted(word)}", "Leave that include out.")
 
 
 def _reasoning(value: object, path: str) -> Iterator[Refused]:
@@ -171,7 +188,7 @@ def _tool_choice(value: object, path: str) -> Iterator[Refused]:
     kind = _object(value).get("type")
     if isinstance(kind, str) and kind != "function":
         advice = "Choose none, auto, required or one function."
-        yield Refused(member(path, "type"), f"tool_choice type {quoted(kind)}", advice)
+        yield Refused(member(path, "type"), f"{path} {quoted(kind)}", advice)
 
 
 def _input(value: object, path: str) -> Iterator[Refused]:

@@ -127,7 +127,7 @@ def _outside_strings(plain: bytes) -> bytes:
 def _check(document: object, body: bytes) -> None:
     """Refuses a decoded `document` that crosses a limit or lost a member on the way from `body`."""
     values, members, layer = 1, 0, [document]
-    for _ in range(MAX_DEPTH + 1):
+    for depth in range(MAX_DEPTH + 1):
         if values > MAX_VALUES:
             raise _too_many(body)
         if not _are_in_range(layer):
@@ -135,11 +135,13 @@ def _check(document: object, body: bytes) -> None:
         layer = [container for container in layer if type(container) is dict or type(container) is list]
         if not layer:
             break
+        if depth == MAX_DEPTH:
+            raise _flaw(body) or _too_deep([])
         members += sum(len(container) for container in layer if type(container) is dict)
         layer = _children(layer)
         values += len(layer)
-    if layer or not _has_no_more_colons(body, members):
-        raise _flaw(body) or _too_deep([])
+    if not _has_no_more_colons(body, members):
+        raise _flaw(body) or _repeated([])
 
 
 def _children(containers: list[object]) -> list[object]:

@@ -48,7 +48,7 @@ def read_tools(request: Fields) -> tuple[FunctionTool, ...]:
 
 def _read_tool(tool: Fields) -> FunctionTool:
     needed(tool.choice("type", ("function",)), tool, "type")
-    name = needed(tool.name("name"), tool, "name")
+    name = needed(tool.identifier("name"), tool, "name")
     _check_callers(tool)
     tool.flag("defer_loading")
     tool.mapping("output_schema")
