@@ -76,7 +76,7 @@ class Context:
         params.n_batch = fit.batch
         params.n_ubatch = fit.batch
         params.n_seq_max = fit.slots
-        params.n_outputs_max = fit.parallel
+        params.n_outputs_max = fit.slots  # fewer than n_seq_max abort the process
         params.n_threads = params.n_threads_batch = fit.threads
         params.kv_unified = True
         params.no_perf = True

@@ -6,6 +6,7 @@ Pure arithmetic with its reasons; `model` applies it. Sizes are tokens, cells an
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -73,10 +74,8 @@ def usable_cores() -> int:
 def _core_of(cpu: int) -> str:
     """A name for the physical core that a logical CPU belongs to (Linux; else the CPU's own number)."""
     try:
-        with open(
-            f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list", encoding="ascii"
-        ) as file:
-            return file.read().strip()
+        siblings = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
+        return siblings.read_text("ascii").strip()
     except OSError:
         return str(cpu)
 

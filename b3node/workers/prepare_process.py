@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Final
 
 from b3node.errors import Refusal
-from b3node.llama import library
 from b3node.llama.vocab import Vocabulary, VocabularyError
 from b3node.prompt.prepare import Preparer
+from b3node.prompt.template import BrokenTemplateError
 from b3node.workers.line import Line
 from b3node.workers.orders import (
     Answer,
@@ -49,10 +49,9 @@ def _serve(sock: object) -> None:
     order = line.next()
     if not isinstance(order, PrepareOrder):
         return
-    library.begin()
     try:
         preparer = Preparer(Vocabulary.load(order.path), n_ctx=order.n_ctx)
-    except VocabularyError as error:
+    except (VocabularyError, BrokenTemplateError) as error:
         line.send(PrepareFailed(str(error)))
         return
     _limit_memory()
