@@ -71,6 +71,8 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     token_gap: Gap | None = None
     queue: Count = 32
     """Requests that may wait for a slot of one model; more hear `capacity_unavailable`."""
+    queue_seconds: Annotated[float, msgspec.Meta(gt=0, le=240)] = 30.0
+    """How long one may wait there. Node's fetch gives up 300 s after it asked, prefill included."""
     prepare_workers: Annotated[int, msgspec.Meta(ge=1, le=8)] = 1
     """Processes a model that render and tokenize prompts."""
     models: dict[ModelId, ModelConfig] = {}

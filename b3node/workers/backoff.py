@@ -6,10 +6,10 @@ from collections import deque
 from typing import Final
 
 LONGEST: Final = 60.0
-"""Seconds between two starts at most (reliability statement T7: 1, 2, 4 ... 60)."""
+"""Seconds between two starts at most: 1, 2, 4 ... 60."""
 CRASHES: Final = 5
 WINDOW: Final = 600.0
-"""This many crashes within so many seconds, and the child stays down (T7)."""
+"""This many crashes within so many seconds, and the child stays down."""
 
 
 class Backoff:

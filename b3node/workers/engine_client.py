@@ -1,8 +1,8 @@
 """The front's view of one engine: submits, hands out what it says, notices when it is gone or hangs.
 
 The engine is believed alive while steps arrive. A decode that hangs below Python (a lost GPU, a spinning
-barrier) sends none, so with work under way a silence of `max(10 s, 20 x the usual step)` ends in a kill
-(reliability statement T9); a step with much prompt in it may take up to 60 s.
+barrier) sends none, so with work under way a silence of `max(10 s, 20 x the usual step)` ends in a kill;
+a step with much prompt in it may take up to 60 s.
 """
 
 from __future__ import annotations
@@ -35,12 +35,10 @@ from b3node.workers.orders import EngineOrder
 from b3node.workers.served import ModelFacts, State
 from b3node.workers.supervisor import Supervisor
 
-QUEUE_SECONDS: Final = 10.0
-"""How long a request may wait for a slot (security.md 4.3: at most 10 s, then `capacity_unavailable`)."""
 RESERVED_OUTPUT: Final = 512
 """Tokens of output that admission counts on when a request names no limit (contract: else 512)."""
 FRESH: Final = 60.0
-"""Seconds for which a decoded token proves that the engine works (reliability statement T10)."""
+"""Seconds for which a decoded token proves that the engine works."""
 _SILENCE: Final = 10.0
 _SILENCE_STEPS: Final = 20.0
 _BLEND: Final = 0.1
@@ -56,6 +54,7 @@ class EngineClient:
         model: str,
         order: EngineOrder,
         *,
+        queue_seconds: float,
         environment: dict[str, str],
         progress: Callable[[str, float], None],
     ) -> None:
@@ -63,6 +62,7 @@ class EngineClient:
         self.facts: ModelFacts | None = None
         self._model = model
         self._limit = order.waiting
+        self._queue_seconds = queue_seconds
         self._progress = progress
         self._ids = itertools.count(1)
         self._live: dict[int, Mailbox] = {}
@@ -128,7 +128,7 @@ class EngineClient:
                 max_tokens=min(max_tokens or room, room),
                 reserve=min(max_tokens or RESERVED_OUTPUT, room),
                 sampling=sampling,
-                wait=QUEUE_SECONDS,
+                wait=self._queue_seconds,
                 marks=prepared.marks,
             )
         )
@@ -236,7 +236,7 @@ class EngineClient:
         )
 
     def _seconds_to_ready(self) -> int:
-        """An estimate from the last load, 1 to 60 (security.md 5.3, Retry-After for restarts)."""
+        """An estimate from the last load, 1 to 60."""
         load = self.facts.load_seconds if self.facts is not None else 5.0
         began = self._child.next_start or self._load_began
         return max(1, min(60, round(began + load - time.monotonic() + 0.5)))

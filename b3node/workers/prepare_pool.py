@@ -28,9 +28,9 @@ from b3node.workers.orders import (
 from b3node.workers.supervisor import Supervisor
 
 SECONDS: Final = 2.0
-"""What one request may take (ARCHITECTURE: 1 s for a template; a busy two-core machine gets twice that) ..."""
+"""What one request may take (a template takes milliseconds; this is for busy machines) ..."""
 SECONDS_A_MEGABYTE: Final = 4.0
-"""... and for each megabyte of text on top, because 1 MB takes up to 2.6 s to tokenize (security.md R16)."""
+"""... and for each megabyte of text on top, because 1 MB takes up to 2.6 s to tokenize."""
 WAIT: Final = 30.0
 """How long a request waits for a worker that is starting or busy."""
 _log = structlog.get_logger("b3node.workers")

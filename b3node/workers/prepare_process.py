@@ -2,7 +2,7 @@
 
 It reads what tenants wrote, through a template and a tokenizer, so it lives on a short leash: the front
 kills it when an answer takes too long, its memory is limited, and the next request gets a new one. The work
-runs on a thread with a large stack, because some tokenizers recurse once a character (engine notes, 5.2).
+runs on a thread with a large stack, because some tokenizers recurse once a character.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from b3node.events.diagram import mermaid
 from b3node.events.states import TABLE
@@ -20,3 +21,10 @@ def test_the_diagram_has_every_transition_and_no_other() -> None:
     assert lines[:2] == ["stateDiagram-v2", "    [*] --> NEW"]
     assert lines[-1] == "    ENDED --> [*]"
     assert len(lines) == len(arrows) + 3
+
+
+def test_the_architecture_shows_this_very_diagram() -> None:
+    """ARCHITECTURE.md's picture of the states is the one that the table draws."""
+    page = (Path(__file__).parents[2] / "ARCHITECTURE.md").read_text(encoding="utf-8")
+
+    assert mermaid().strip() in page
