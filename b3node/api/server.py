@@ -86,6 +86,8 @@ class Server:
         stopping.cancel()
         if not serving.done():
             await self._drain()
+            if self._node.in_flight:
+                self._uvicorn.drop()
             self._uvicorn.should_exit = True
         await serving
 
@@ -127,6 +129,12 @@ class _Uvicorn(uvicorn.Server):
     def capture_signals(self) -> nullcontext[None]:  # type: ignore[override]  # ours are in `serve`
         return nullcontext()
 
+    def drop(self) -> None:
+        """Cuts every connection: what is left is a client that neither reads nor leaves."""
+        for connection in list(self.server_state.connections):
+            if isinstance(connection, Wire):
+                connection.transport.abort()
+
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self.on_started()
@@ -138,7 +146,7 @@ def _config(app: Litestar, wire: type[Wire], shutdown: Shutdown) -> uvicorn.Conf
         app,
         http=wire,
         ws="none",
-        lifespan="on",
+        lifespan="off",  # the application has nothing to start
         log_config=None,
         access_log=False,
         proxy_headers=False,

@@ -28,7 +28,7 @@ from b3node.ids import new_request_id
 from b3node.service import log
 from b3node.service.node import full
 
-_UPGRADE: Final = re.compile(rb"\r\nupgrade[ \t]*:", re.IGNORECASE)
+_UPGRADE: Final = re.compile(rb"\r\nupgrade:", re.IGNORECASE)
 
 
 class WireLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -152,6 +152,9 @@ class Wire(HttpToolsProtocol):
         hosts = sum(name == b"host" for name, _ in self.headers)
         if hosts > 1 or (hosts == 0 and self.parser.get_http_version() != "1.0"):
             self._reject("A request has exactly one Host header.")
+        codings = [value.strip().lower() for name, value in self.headers if name == b"transfer-encoding"]
+        if codings not in ([], [b"chunked"]):  # the parser objects too, but only once the application runs
+            self._reject("The only transfer encoding is chunked.")
         if self.parser.should_upgrade():
             self._reject("Protocol upgrades and tunnels are not offered.")
         self._move(_Phase.BODY)
@@ -257,9 +260,9 @@ class Wire(HttpToolsProtocol):
             self.transport.abort()
             return
         request_id = new_request_id()
+        log.event("refused_before_routing", request_id=request_id, code=refusal.code, reason=refusal.message)
         self.transport.write(_answer(refusal, request_id, self.server_state.default_headers))
         self.transport.close()
-        log.event("refused_before_routing", request_id=request_id, code=refusal.code, reason=refusal.message)
 
 
 def _address(connection: object) -> str | None:
