@@ -17,10 +17,15 @@ import numpy as np
 from b3node.engine.backend import CellsFullError, DecodeError, Rows
 from b3node.engine.plan import Chunk, Drop, Plan, Share
 from b3node.llama.library import last_words, lib
-from b3node.llama.settings import Fit
+from b3node.llama.settings import Fit, KvType
 
 _FULL: Final = 1
 """`llama_decode`: no room in the cache; nothing was changed."""
+_KV_TYPES: Final[dict[KvType, int]] = {
+    "f16": lib.GGML_TYPE_F16,
+    "f32": lib.GGML_TYPE_F32,
+    "q8_0": lib.GGML_TYPE_Q8_0,
+}
 
 
 class Batch:
@@ -78,6 +83,9 @@ class Context:
         params.n_seq_max = fit.slots
         params.n_outputs_max = fit.slots  # fewer than n_seq_max abort the process
         params.n_threads = params.n_threads_batch = fit.threads
+        params.type_k = params.type_v = _KV_TYPES[fit.kv_type]
+        if fit.flash_attention is not None:
+            params.flash_attn_type = int(fit.flash_attention)  # disabled 0, enabled 1 (llama.h)
         params.kv_unified = True
         params.no_perf = True
         self._pointer = lib.llama_init_from_model(model, params)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
@@ -27,14 +27,25 @@ _SLOTS_MAX: Final = 256
 """llama.cpp refuses more sequence ids than this."""
 
 
+KvType = Literal["f16", "f32", "q8_0"]
+"""How the cache stores keys and values. `f32` doubles the memory of `f16`; `q8_0` halves it, and asks for
+flash attention and for heads that are a multiple of 32 wide."""
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """What the operator asked for; None leaves the choice to `fit`."""
+    """What the operator asked for; None leaves the choice to `fit`.
+
+    `flash_attention` None leaves it to llama.cpp, which uses it where the backend can. Off, and with `f32`,
+    logits depend on what else is in a step by 1e-5 only; with it, or with `f16`, by 1e-3.
+    """
 
     ctx: int | None = None
     cells: int | None = None
     parallel: int | None = None
     gpu_layers: int | None = None
     threads: int | None = None
+    flash_attention: bool | None = None
+    kv_type: KvType = "f16"
 
 
 class Fit(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,6 +57,8 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True):
     slots: int
     batch: int
     threads: int
+    flash_attention: bool | None = None
+    kv_type: KvType = "f16"
 
 
 def fit(settings: Settings, *, n_ctx_train: int, recurrent: bool, offloaded: bool) -> Fit:
@@ -61,6 +74,8 @@ def fit(settings: Settings, *, n_ctx_train: int, recurrent: bool, offloaded: boo
         slots=slots,
         batch=min(BATCH, cells),
         threads=settings.threads or usable_cores(),
+        flash_attention=settings.flash_attention,
+        kv_type=settings.kv_type,
     )
 
 
