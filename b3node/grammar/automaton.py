@@ -77,9 +77,9 @@ def _alive(accepting: list[bool], rows: list[Edges]) -> list[bool]:
     return alive
 
 
-def _numbered(accepting: list[bool], rows: list[Edges], block: list[int]) -> Table:
+def _numbered(accepting: list[bool], rows: list[Edges], block: list[int], start: int = 0) -> Table:
     member = {number: i for i, number in reversed(list(enumerate(block)))}
-    numbers, order = {block[0]: 0}, [block[0]]
+    numbers, order = {block[start]: 0}, [block[start]]
     out = []
     for at in order:  # grows while it is walked
         row = []
@@ -137,3 +137,38 @@ def strings(table: Table, limit: int) -> list[str] | None:
         if len(out) > limit or len(todo) > 4 * limit:
             return None
     return sorted(out)
+
+
+def words(texts: list[str]) -> Table:
+    """The minimal automaton of a finite list of strings."""
+    memo: dict[tuple[bool, tuple[tuple[int, int], ...]], int] = {}
+    states: list[tuple[bool, tuple[tuple[int, int], ...]]] = []
+
+    def state(group: list[str], depth: int) -> int:
+        if len(group) == 1:
+            return chain(group[0], depth)
+        accept = bool(group) and len(group[0]) == depth
+        by_char: dict[str, list[str]] = {}
+        for text in group[accept:]:
+            by_char.setdefault(text[depth], []).append(text)
+        key = (accept, tuple((ord(char), state(below, depth + 1)) for char, below in by_char.items()))
+        return number(key)
+
+    def chain(text: str, depth: int) -> int:
+        to = number((True, ()))
+        for char in reversed(text[depth:]):
+            to = number((False, ((ord(char), to),)))
+        return to
+
+    def number(key: tuple[bool, tuple[tuple[int, int], ...]]) -> int:
+        if key not in memo:
+            memo[key] = len(states)
+            states.append(key)
+        return memo[key]
+
+    group = sorted({text for text in texts if not any(0xD800 <= ord(c) < 0xE000 for c in text)})
+    if not group:
+        return NOTHING
+    start = state(group, 0)
+    rows = [tuple((point, point, to) for point, to in row) for _, row in states]
+    return _numbered([accept for accept, _ in states], rows, list(range(len(states))), start)

@@ -17,7 +17,8 @@ _HERE: Final = Path(__file__).resolve().parents[1]
 _FORMAT_LIMIT: Final = 60_000
 
 ALIASES: Final = {"guid": "uuid", "url": "uri", "ip-address": "ipv4", "host-name": "hostname", "datetime": "date-time"}
-FREE: Final = frozenset({"regex"})
+UNWRITTEN: Final = frozenset({"idn-hostname", "regex"})
+"""Formats of JSON Schema that have no regular language here; asking for them is refused."""
 
 
 def source(name: str) -> str:

@@ -1,0 +1,28 @@
+"""How the compiler says no: a place in the schema and a reason for people."""
+
+from __future__ import annotations
+
+
+class Inexact(Exception):  # noqa: N818 - it is a verdict on a schema, not a failure
+    """A schema that cannot be enforced exactly.
+
+    Args:
+        pointer: a JSON pointer to the keyword or subschema at fault.
+        why: the reason, in words that help; lower case, no full stop.
+    """
+
+    def __init__(self, pointer: str, why: str) -> None:
+        super().__init__(f"#{pointer}: {why}")
+        self.pointer = pointer
+        self.why = why
+
+
+class Unsatisfiable(Inexact):
+    """A schema that no value can satisfy."""
+
+
+def child(pointer: str, *path: str | int) -> str:
+    """The pointer to what stands at `path` under `pointer`."""
+    for part in path:
+        pointer += "/" + str(part).replace("~", "~0").replace("/", "~1")
+    return pointer

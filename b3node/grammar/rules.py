@@ -1,0 +1,281 @@
+"""Grammar rules before they are text, and how they become text.
+
+A rule is a list of alternatives, an alternative a row of symbols: a piece of GBNF that matches text, the
+number of another rule, or a counted repetition of one. What can never end is dropped before printing (an
+alternative that needs a value nobody can write), equal rules are one rule, and only what the root reaches is
+printed. Every row but the empty one starts with text or with rules that start with text further on, so the
+grammar has no left recursion and no empty loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from b3node.grammar import notation
+from b3node.grammar.refusal import Inexact
+
+BLOCK: Final = 256
+"""Repetitions above this are counted in blocks of it, which keeps every count far below the engine's 2,000."""
+
+
+class Times(msgspec.Struct, frozen=True):
+    """`rule` from `low` to `high` times; a `high` of -1 is no bound."""
+
+    rule: int
+    low: int
+    high: int
+
+
+Symbol = str | int | Times
+Row = tuple[Symbol, ...]
+
+
+class Rules:
+    """The rules of one grammar while it is built.
+
+    Args:
+        limit: rules that may be made.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._rows: list[list[Row]] = []
+        self._same: dict[tuple[Row, ...], int] = {}
+
+    def new(self) -> int:
+        """A rule without alternatives, to be filled by `add`."""
+        if len(self._rows) >= self._limit:
+            raise Inexact("", f"the grammar needs more than {self._limit} rules")
+        self._rows.append([])
+        return len(self._rows) - 1
+
+    def add(self, rule: int, row: Row) -> None:
+        """One more alternative."""
+        if row not in self._rows[rule]:
+            self._rows[rule].append(row)
+
+    def of(self, *rows: Row) -> int:
+        """A rule with these alternatives, the same number for the same ones."""
+        found = self._same.get(rows)
+        if found is None:
+            found = self._same[rows] = self.new()
+            self._rows[found] = list(dict.fromkeys(rows))
+        return found
+
+    # ---------------------------------------------------------------------------------- cleaning
+    def productive(self) -> set[int]:
+        """The rules that can come to an end."""
+        users: dict[int, list[tuple[int, int]]] = {}
+        waiting: dict[tuple[int, int], int] = {}
+        alive: set[int] = set()
+        todo: list[int] = []
+        for rule, rows in enumerate(self._rows):
+            for i, row in enumerate(rows):
+                needs = {n for symbol in row if (n := _needed(symbol)) is not None}
+                waiting[rule, i] = len(needs)
+                for need in needs:
+                    users.setdefault(need, []).append((rule, i))
+                if not needs and rule not in alive:
+                    alive.add(rule)
+                    todo.append(rule)
+        while todo:
+            for user in users.get(todo.pop(), ()):
+                waiting[user] -= 1
+                if waiting[user] == 0 and user[0] not in alive:
+                    alive.add(user[0])
+                    todo.append(user[0])
+        return alive
+
+    def cleaned(self, root: int) -> list[list[Row]] | None:
+        """The rules that matter, the root first; None when the root can never end."""
+        alive = self.productive()
+        if root not in alive:
+            return None
+        table = [
+            [kept for row in rows if (kept := _alive_row(row, alive)) is not None] if i in alive else []
+            for i, rows in enumerate(self._rows)
+        ]
+        return _reached(*_shared(table, root))
+
+
+def _needed(symbol: Symbol) -> int | None:
+    if isinstance(symbol, int):
+        return symbol
+    return symbol.rule if isinstance(symbol, Times) and symbol.low else None
+
+
+def _alive_row(row: Row, alive: set[int]) -> Row | None:
+    out: list[Symbol] = []
+    for symbol in row:
+        if isinstance(symbol, Times) and symbol.rule not in alive:
+            if symbol.low:
+                return None
+        elif isinstance(symbol, int) and symbol not in alive:
+            return None
+        else:
+            out.append(symbol)
+    return tuple(out)
+
+
+def _shared(table: list[list[Row]], root: int) -> tuple[list[list[Row]], int]:
+    """Equal rules made one, and rules that only name another replaced by it, until nothing changes."""
+    while True:
+        seen: dict[tuple[Row, ...], int] = {}
+        to = list(range(len(table)))
+        for i, rows in enumerate(table):
+            if rows:
+                to[i] = seen.setdefault(tuple(rows), i)
+        for i, rows in enumerate(table):
+            if len(rows) == 1 and len(rows[0]) == 1 and isinstance(rows[0][0], int):
+                to[i] = to[rows[0][0]]
+        if to == list(range(len(table))):
+            return table, root
+        root = to[root]
+        table = [
+            list(dict.fromkeys(tuple(_moved(s, to) for s in row) for row in rows)) if to[i] == i else []
+            for i, rows in enumerate(table)
+        ]
+
+
+def _moved(symbol: Symbol, to: list[int]) -> Symbol:
+    if isinstance(symbol, int):
+        return to[symbol]
+    return Times(to[symbol.rule], symbol.low, symbol.high) if isinstance(symbol, Times) else symbol
+
+
+def _reached(table: list[list[Row]], root: int) -> list[list[Row]]:
+    """Only the rules that the root needs, numbered in the order they are met; chains of one user inlined."""
+    uses: dict[int, int] = {}
+    for rows in table:
+        for row in rows:
+            for symbol in row:
+                if not isinstance(symbol, str):
+                    rule = symbol if isinstance(symbol, int) else symbol.rule
+                    uses[rule] = uses.get(rule, 0) + 1
+    numbers, order = {root: 0}, [root]
+    out: list[list[Row]] = []
+    for at in order:  # grows while it is walked
+        rows = []
+        for row in table[at]:
+            flat: list[Symbol] = []
+            todo = list(reversed(row))
+            while todo:
+                symbol = todo.pop()
+                if isinstance(symbol, int) and symbol != at and symbol != root and len(table[symbol]) == 1:
+                    inner = table[symbol][0]
+                    if uses[symbol] == 1 and symbol not in numbers and symbol not in inner:
+                        todo.extend(reversed(inner))
+                        continue
+                flat.append(symbol)
+            for symbol in flat:
+                rule = symbol if isinstance(symbol, int) else symbol.rule if isinstance(symbol, Times) else None
+                if rule is not None and rule not in numbers:
+                    numbers[rule] = len(order)
+                    order.append(rule)
+            rows.append(tuple(_numbered(symbol, numbers) for symbol in flat))
+        out.append(rows)
+    return out
+
+
+def _numbered(symbol: Symbol, numbers: Mapping[int, int]) -> Symbol:
+    if isinstance(symbol, int):
+        return numbers[symbol]
+    return Times(numbers[symbol.rule], symbol.low, symbol.high) if isinstance(symbol, Times) else symbol
+
+
+# ---------------------------------------------------------------------------------------- printing
+def printed(table: list[list[Row]], library: Mapping[str, str]) -> str:
+    """The GBNF of cleaned rules; the rules of `library` that they name follow."""
+    lines, more = [], _Blocks()
+    names: dict[str, None] = {}
+    for i, rows in enumerate(table):
+        texts = []
+        for row in rows:
+            for symbol in row:
+                if isinstance(symbol, str) and symbol and symbol[0] not in '"[':
+                    names.update(dict.fromkeys(notation.references(symbol)))
+            texts.append(_row(row, more))
+        lines.append(f"{_name(i)} ::= {' | '.join(texts)}")
+    needed = notation.closure(library, [name for name in names if name in library])
+    lines += more.lines
+    lines += [f"{name} ::= {library[name]}" for name in needed]
+    return "\n".join(lines) + "\n"
+
+
+def _name(number: int) -> str:
+    return "root" if number == 0 else f"r{number}"
+
+
+def _row(row: Row, blocks: _Blocks) -> str:
+    """One alternative; neighbouring literals become one."""
+    parts: list[str] = []
+    for symbol in row:
+        if isinstance(symbol, int):
+            parts.append(_name(symbol))
+        elif isinstance(symbol, Times):
+            if text := blocks.times(_name(symbol.rule), symbol.low, symbol.high):
+                parts.append(text)
+        elif parts and symbol[:1] == '"' and _is_literal(parts[-1]) and _is_literal(symbol):
+            parts[-1] = parts[-1][:-1] + symbol[1:]
+        elif symbol:
+            parts.append(symbol)
+    return " ".join(parts) or '""'
+
+
+def _is_literal(text: str) -> bool:
+    return text[:1] == '"' and text[-1:] == '"' and '" ' not in text
+
+
+class _Blocks:
+    """Counted repetitions, in blocks where the count is large."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self._known: dict[tuple[str, int, int], str] = {}
+
+    def times(self, name: str, low: int, high: int) -> str:
+        """`name` repeated `low` to `high` times, as an item of a row; empty for none."""
+        if high == 0:
+            return ""
+        if (low, high) == (1, 1):
+            return name
+        if high < 0:
+            mark = {0: f"{name}*", 1: f"{name}+"}.get(low)
+            return mark or f"{self.times(name, low, low)} {name}*"
+        if high <= 2 * BLOCK:
+            return f"{name}{{{low}}}" if low == high else f"{name}{{{low},{high}}}"
+        fixed = self._fixed(name, low)
+        return f"{fixed} {self._upto(name, high - low)}".strip() if high > low else fixed
+
+    def _block(self, name: str) -> str:
+        return self._rule((name, BLOCK, BLOCK), f"{name}{{{BLOCK}}}")
+
+    def _fixed(self, name: str, count: int) -> str:
+        """Exactly `count`."""
+        if count <= 2 * BLOCK:
+            return f"{name}{{{count}}}" if count else ""
+        blocks, rest = divmod(count, BLOCK)
+        return f"{self.times(self._block(name), blocks, blocks)} {self._fixed(name, rest)}".strip()
+
+    def _upto(self, name: str, count: int) -> str:
+        """At most `count`: whole blocks while more may come, then a part of one."""
+        if count <= 2 * BLOCK:
+            return f"{name}{{0,{count}}}"
+        blocks, rest = divmod(count, BLOCK)
+        tail = self._rule((name, 0, BLOCK - 1), f"{name}{{0,{BLOCK - 1}}}")
+        full = self._block(name)
+        if blocks <= 2 * BLOCK:
+            step = f"{name}{{0,{rest}}}" if rest else '""'
+            for left in range(1, blocks + 1):
+                step = self._rule((name, -left, count), f"{full} {step} | {tail}")
+            return step
+        return f"{self._upto(full, blocks - 1)} {self.times(name, 0, BLOCK + rest)}"
+
+    def _rule(self, key: tuple[str, int, int], body: str) -> str:
+        if key not in self._known:
+            self._known[key] = f"n{len(self._known)}"
+            self.lines.append(f"{self._known[key]} ::= {body}")
+        return self._known[key]

@@ -1,0 +1,231 @@
+"""Languages as rules: JSON strings for string values and member names, plain text for numbers.
+
+A JSON string is written with one spelling a character: raw UTF-8, except the quote, the backslash and the
+control characters up to U+001F, which are escaped (short where there is a short escape). A language is first
+tried as a counted repetition of one class, which costs a few rules whatever the count; else it is a minimal
+automaton written as right-linear rules, which the engine runs on one stack.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from b3node.grammar import automaton
+from b3node.grammar.charset import ANY, Charset, intersection
+from b3node.grammar.refusal import Inexact
+from b3node.grammar.regular import ALL, Algebra, Edges, Lang, Table, TooLarge
+from b3node.grammar.rules import Row, Rules, Symbol, Times
+
+QUOTE: Final = '"\\""'
+_SHORT: Final = {0x22: '\\"', 0x5C: "\\\\", 8: "b", 9: "t", 0xA: "n", 0xC: "f", 0xD: "r"}
+_RAW: Final[Charset] = ((0x20, 0x21), (0x23, 0x5B), (0x5D, 0xD7FF), (0xE000, 0x10FFFF))
+_CONTROLS: Final = tuple(point for point in range(0x20) if point not in _SHORT)
+_MAX_CHAIN: Final = 120
+"""Letters of one literal; longer ones go on in the next rule."""
+DIGIT_TAIL: Final = "[0-9]{0,32}"
+"""Digits that may follow where any number of them could: enough for any value, and no way to run away."""
+
+
+def literal(text: str) -> str:
+    """A GBNF literal of exactly `text`."""
+    out = []
+    for char in text:
+        point = ord(char)
+        if char in '"\\':
+            out.append("\\" + char)
+        elif 0x20 <= point < 0x7F:
+            out.append(char)
+        elif point > 0xFFFF:
+            out.append(f"\\U{point:08X}")
+        else:
+            out.append(f"\\u{point:04X}" if point > 0xFF else f"\\x{point:02X}")
+    return f'"{"".join(out)}"'
+
+
+def char_class(chars: Charset) -> str:
+    """A GBNF class of exactly these characters; a literal when it is one."""
+    if len(chars) == 1 and chars[0][0] == chars[0][1]:
+        return literal(chr(chars[0][0]))
+    return "[" + "".join(_point(lo) if lo == hi else f"{_point(lo)}-{_point(hi)}" for lo, hi in chars) + "]"
+
+
+def _point(point: int) -> str:
+    if point in {0x5B, 0x5D, 0x5C, 0x2D}:
+        return "\\" + chr(point)
+    if 0x20 <= point < 0x7F and point != 0x5E:
+        return chr(point)
+    return f"\\x{point:02X}" if point <= 0xFF else f"\\u{point:04X}" if point <= 0xFFFF else f"\\U{point:08X}"
+
+
+def escaped(text: str) -> str:
+    """`text` as it stands between the quotes of a JSON string."""
+    return "".join(_escape(ord(char)) or char for char in text)
+
+
+def _escape(point: int) -> str:
+    if point in _SHORT:
+        return "\\" + _SHORT[point].removeprefix("\\")
+    return f"\\u{point:04x}" if point < 0x20 else ""
+
+
+def spellings(chars: Charset) -> list[str]:
+    """The pieces of GBNF that together write one character of the set inside a JSON string."""
+    out = []
+    if raw := intersection(chars, _RAW):
+        out.append(char_class(raw))
+    points = {p for lo, hi in intersection(chars, ((0, 0x5C),)) for p in range(lo, hi + 1)}
+    short = [_SHORT[point] for point in _SHORT if point in points]
+    controls = [point for point in _CONTROLS if point in points]
+    if len(short) == len(_SHORT) and len(controls) == len(_CONTROLS):
+        return [*out, '"\\\\" escape']
+    if short:
+        out.append('"\\\\" [' + "".join(short) + "]")
+    if len(controls) == len(_CONTROLS):
+        out.append('"\\\\u00" control')
+    else:
+        out += [f'"\\\\u{point:04x}"' for point in controls]
+    return out
+
+
+class Strings:
+    """The rules of languages, each made once."""
+
+    def __init__(self, algebra: Algebra, rules: Rules, state_limit: int) -> None:
+        self._algebra = algebra
+        self._rules = rules
+        self._limit = state_limit
+        self._tails: dict[Lang, Row] = {}
+        self._classes: dict[Charset, int] = {}
+        self._tables: dict[Table, Row] = {}
+
+    def value(self, lang: Lang) -> Row:
+        """A JSON string of the language, quotes included; the language is not empty of strings.
+
+        Raises:
+            Inexact: the automaton would be too large.
+        """
+        if lang == ALL:
+            return ("string",)
+        if lang not in self._tails:
+            self._tails[lang] = self._counted(lang) or self._automaton(lang)
+        return (QUOTE, *self._tails[lang])
+
+    def _counted(self, lang: Lang) -> Row | None:
+        """A row of counted classes, when the language is that and counting is what makes it large."""
+        parts, total = [], 0
+        for part in self._parts(lang):
+            plain = self._algebra.plain_repeat(part)
+            if plain is None:
+                return None
+            total += max(plain[1], plain[2])
+            parts.append(plain)
+        if total < 24 and (len(parts) > 1 or parts[0][2] >= 0):
+            return None
+        return (*(Times(self._char(chars), low, high) for chars, low, high in parts), QUOTE)
+
+    def _parts(self, lang: Lang) -> list[Lang]:
+        out, key = [], self._algebra.kind(lang)
+        while key[0] == "cat":
+            out.append(int(str(key[1])))
+            lang = int(str(key[2]))
+            key = self._algebra.kind(lang)
+        return [*out, lang]
+
+    def _char(self, chars: Charset) -> int:
+        """A rule for one character of the set, as it is written in a string."""
+        if chars not in self._classes:
+            rows: list[Row] = [("char",)] if chars == ANY else [(piece,) for piece in spellings(chars)]
+            self._classes[chars] = self._rules.of(*rows)
+        return self._classes[chars]
+
+    def _automaton(self, lang: Lang) -> Row:
+        try:
+            table = automaton.build(self._algebra, lang, self._limit)
+        except TooLarge:
+            raise Inexact("", "the pattern, format and lengths together need too many states") from None
+        if not table[0]:
+            return (self._rules.new(),)
+        if table not in self._tables:
+            self._tables[table] = _Writer(self._rules, table).start()
+        return self._tables[table]
+
+    def number(self, lang: Lang) -> Row:
+        """A number of the language, as plain text."""
+        try:
+            table = automaton.build(self._algebra, lang, self._limit)
+        except TooLarge:
+            raise Inexact("", "the bounds and divisors of a number need too many states") from None
+        if not table[0]:
+            return (self._rules.new(),)
+        numbers = [self._rules.new() for _ in table[0]]
+        for rule, accepting, edges in zip(numbers, *table, strict=True):
+            if accepting and _only_digits_loop(edges, numbers.index(rule)):
+                self._rules.add(rule, (DIGIT_TAIL,))
+                continue
+            for to, chars in _by_target(edges).items():
+                self._rules.add(rule, (char_class(chars), numbers[to]))
+            if accepting:
+                self._rules.add(rule, ())
+        return (numbers[0],)
+
+
+def _only_digits_loop(edges: Edges, state: int) -> bool:
+    return edges == ((0x30, 0x39, state),)
+
+
+def _by_target(edges: Edges) -> dict[int, Charset]:
+    out: dict[int, list[tuple[int, int]]] = {}
+    for lo, hi, to in edges:
+        out.setdefault(to, []).append((lo, hi))
+    return {to: tuple(pairs) for to, pairs in out.items()}
+
+
+class _Writer:
+    """The states of one automaton as rules; a run of single letters is one literal."""
+
+    def __init__(self, rules: Rules, table: Table) -> None:
+        self._rules = rules
+        self._accepting, self._edges = table
+        self._numbers: dict[int, int] = {}
+        self._todo: list[int] = []
+
+    def start(self) -> Row:
+        row = self._after(0, "")
+        while self._todo:
+            state = self._todo.pop()
+            if self._accepting[state]:
+                self._rules.add(self._numbers[state], (QUOTE,))
+            for to, chars in _by_target(self._edges[state]).items():
+                for out in self._steps(to, chars):
+                    self._rules.add(self._numbers[state], out)
+        return row
+
+    def _steps(self, to: int, chars: Charset) -> list[Row]:
+        if self._rest_is_free(to):
+            return [(piece, "chars") for piece in spellings(chars)]
+        if len(chars) == 1 and chars[0][0] == chars[0][1]:
+            return [self._after(to, chr(chars[0][0]))]
+        return [(piece, *self._after(to, "")) for piece in spellings(chars)]
+
+    def _rest_is_free(self, state: int) -> bool:
+        return self._accepting[state] and self._edges[state] == tuple((lo, hi, state) for lo, hi in ANY)
+
+    def _after(self, state: int, text: str) -> Row:
+        """What follows on the way into a state, with the letters that lead there and on."""
+        while not self._accepting[state] and len(self._edges[state]) == 1 and len(text) < _MAX_CHAIN:
+            lo, hi, to = self._edges[state][0]
+            if lo != hi or to == state:
+                break
+            text, state = text + chr(lo), to
+        head: Row = (literal(escaped(text)),) if text else ()
+        if not self._edges[state]:
+            return (*head, QUOTE)
+        if self._rest_is_free(state):
+            return (*head, "chars")
+        if state not in self._numbers:
+            self._numbers[state] = self._rules.new()
+            self._todo.append(state)
+        tail: Symbol = self._numbers[state]
+        return (*head, tail)
+
+
