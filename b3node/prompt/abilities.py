@@ -34,6 +34,8 @@ class Abilities(msgspec.Struct, frozen=True, kw_only=True):
     """A conversation that the assistant begins."""
     no_user: bool = False
     """A conversation without any user turn."""
+    empty_answer: bool = False
+    """An assistant turn with nothing in it, without failing."""
     user_after_result: bool = False
     """A user turn right after a tool's result."""
     tools: bool = False
@@ -97,6 +99,7 @@ class _Probe:
             users_in_a_row=self._writes([_USER, _AGAIN], _FIRST, _SECOND),
             assistant_first=self._writes([_SAID, _AGAIN], _ANSWER, _SECOND),
             no_user=self._writes([_SAID], _ANSWER),
+            empty_answer=self._writes([_USER, AssistantTurn(), _AGAIN], _FIRST, _SECOND),
             user_after_result=self._writes([*turns, _AGAIN], _RESULT, _SECOND),
             tools=self._writes([_USER], _FUNCTION, _ABOUT, _NAME, tools=True),
             no_tools=self._no_tools,

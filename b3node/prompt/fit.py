@@ -41,6 +41,8 @@ GENERIC: Final = (
 )
 """What a model is told about functions if its template has no place for them."""
 
+_BLANK: Final = " "
+"""The text of an assistant turn that says nothing, for templates that insist on one."""
 _EMPTY_USER: Final = UserTurn((TextPart(""),))
 
 
@@ -63,8 +65,10 @@ def fit(conversation: Conversation, able: Abilities) -> Conversation:
 
 def _shaped(turn: Turn, able: Abilities) -> Turn:
     """An assistant turn whose calls have the right form, or are text."""
-    if not (isinstance(turn, AssistantTurn) and turn.calls):
+    if not isinstance(turn, AssistantTurn):
         return turn
+    if not turn.calls:
+        return turn if turn.text or able.empty_answer else replace(turn, text=_BLANK)
     if not able.calls:
         written = [turn.text, *(_call_as_text(call) for call in turn.calls)]
         return AssistantTurn("\n".join(text for text in written if text), turn.reasoning)
@@ -135,7 +139,7 @@ def _ordered(turns: Iterator[Turn], able: Abilities) -> list[Turn]:
         elif isinstance(before, UserTurn) and not able.users_in_a_row:
             ordered[-1] = _merged(before, turn)
         elif isinstance(before, ToolTurn) and not able.user_after_result:
-            ordered += [AssistantTurn(), turn]
+            ordered += [AssistantTurn("" if able.empty_answer else _BLANK), turn]
         else:
             ordered.append(turn)
     return [_EMPTY_USER, *ordered] if _wants_user_first(ordered, able) else ordered

@@ -70,7 +70,7 @@ class Preparer:
     def compose(self, request: Request, now: datetime) -> Prompt:
         """Like `prepare`, but as a `Prompt`, which a person can read."""
         for path, _ in images(request.input):
-            raise Refusal("invalid_request", "this model takes no images", param=path)
+            raise Refusal("invalid_request", "This model takes no images.", param=path)
         conversation = normalise(request)
         writer = self._tool_writer if conversation.tools else self._writer
         told = variables(request.effort, writer.template.source)
@@ -79,7 +79,7 @@ class Preparer:
         prompt = tokenize(tuple(split(rendered, self._markers)), self._vocabulary, self._markers, self._n_ctx)
         if not prompt.tokens:
             raise Refusal(
-                "invalid_request", "this model's chat template writes nothing for this input", param="input"
+                "invalid_request", "This model's chat template writes nothing for this input.", param="input"
             )
         return prompt
 

@@ -10,8 +10,8 @@ joined to a template's bracket, or left over when a template cut something out o
 like a marker, because half of it is in the wrong alphabet. `plain` turns the twins back.
 
 What stays as it is, because a template must be able to work on it:
-- white space (templates trim), control characters and `" ' \ &` (templates escape them); no marker consists
-  of these alone (see `markers`);
+- white space (templates trim), control characters and `" ' \ &` (templates escape them), the full stop (some
+  look whether a description ends with one); no marker consists of these alone (see `markers`);
 - characters beyond the basic plane, which have no twin left; the same holds;
 - the words of JSON Schema itself, in a tool's parameters: templates look up `properties` and compare `type`
   with `string`. See `schema`.
@@ -34,10 +34,11 @@ from typing import Final
 
 import numpy as np
 
+_Codes = np.ndarray[tuple[int], np.dtype[np.uint32]]
 _TWINS: Final = 0x100000
 _BASIC: Final = 0x10000
 _CODES: Final = 0x110000
-_READABLE: Final = frozenset("\"'\\&") | {
+_READABLE: Final = frozenset("\"'\\&.") | {
     chr(code) for code in range(_BASIC) if chr(code).isspace() or code < 0x20 or code == 0x7F
 }
 
@@ -45,83 +46,20 @@ IMAGE: Final = "\U0010fffe"
 """Stands for one image in what a template is given; no client can write it."""
 
 SCHEMA_WORDS: Final = frozenset(
-    [
-        "$anchor",
-        "$comment",
-        "$defs",
-        "$dynamicAnchor",
-        "$dynamicRef",
-        "$id",
-        "$ref",
-        "$schema",
-        "$vocabulary",
-        "additionalItems",
-        "additionalProperties",
-        "allOf",
-        "anyOf",
-        "array",
-        "boolean",
-        "const",
-        "contains",
-        "contentEncoding",
-        "contentMediaType",
-        "contentSchema",
-        "default",
-        "definitions",
-        "dependencies",
-        "dependentRequired",
-        "dependentSchemas",
-        "deprecated",
-        "description",
-        "else",
-        "enum",
-        "example",
-        "examples",
-        "exclusiveMaximum",
-        "exclusiveMinimum",
-        "format",
-        "if",
-        "integer",
-        "items",
-        "maxContains",
-        "maxItems",
-        "maxLength",
-        "maxProperties",
-        "maximum",
-        "minContains",
-        "minItems",
-        "minLength",
-        "minProperties",
-        "minimum",
-        "multipleOf",
-        "not",
-        "null",
-        "nullable",
-        "number",
-        "object",
-        "oneOf",
-        "pattern",
-        "patternProperties",
-        "prefixItems",
-        "properties",
-        "propertyNames",
-        "readOnly",
-        "required",
-        "string",
-        "then",
-        "title",
-        "type",
-        "unevaluatedItems",
-        "unevaluatedProperties",
-        "uniqueItems",
-        "writeOnly",
-    ]
+    "$anchor $comment $defs $dynamicAnchor $dynamicRef $id $ref $schema $vocabulary additionalItems "  # noqa: SIM905 - a table
+    "additionalProperties allOf anyOf array boolean const contains contentEncoding contentMediaType "
+    "contentSchema default definitions dependencies dependentRequired dependentSchemas deprecated "
+    "description else enum example examples exclusiveMaximum exclusiveMinimum format if integer items "
+    "maxContains maxItems maxLength maxProperties maximum minContains minItems minLength minProperties "
+    "minimum multipleOf not null nullable number object oneOf pattern patternProperties prefixItems "
+    "properties propertyNames readOnly required string then title type unevaluatedItems "
+    "unevaluatedProperties uniqueItems writeOnly".split()
 )
 """The keywords and type names of JSON Schema up to 2020-12, and OpenAPI's `nullable` and `example`."""
 
 
-def _twin_table() -> np.ndarray[tuple[int], np.dtype[np.uint32]]:
-    table = np.arange(_CODES, dtype=np.uint32)
+def _twin_table() -> _Codes:
+    table = np.arange(_CODES, dtype="<u4")
     table[:_BASIC] += _TWINS
     readable = [ord(char) for char in _READABLE]
     table[readable] = readable
@@ -176,5 +114,5 @@ def schema(value: object) -> object:
     return value
 
 
-def _codes(text: str) -> np.ndarray[tuple[int], np.dtype[np.uint32]]:
-    return np.frombuffer(text.encode("utf-32-le"), dtype=np.dtype("<u4"))
+def _codes(text: str) -> _Codes:
+    return np.frombuffer(text.encode("utf-32-le"), dtype="<u4")

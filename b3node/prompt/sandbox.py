@@ -19,7 +19,6 @@ from jinja2 import TemplateError, nodes
 from jinja2.ext import Extension
 from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
-from jinja2.utils import Namespace
 
 from b3node.prompt.provenance import client, client_value, plain
 
@@ -28,7 +27,7 @@ _LIST_CHANGES: Final = frozenset({"append", "extend", "insert", "pop"})
 
 
 class RaisedError(TemplateError):
-    """A template called `raise_exception`, or tried what it must not."""
+    """A template called `raise_exception`: it does not take this conversation."""
 
 
 class _Generation(Extension):
@@ -41,15 +40,6 @@ class _Generation(Extension):
         return parser.parse_statements(("name:endgeneration",), drop_needle=True)
 
 
-class _Namespace(Namespace):
-    """Jinja's `namespace` without names that start with an underscore."""
-
-    def __setitem__(self, name: str, value: Any) -> None:
-        if name.startswith("_"):
-            raise RaisedError("underscore name in a namespace")
-        super().__setitem__(name, value)
-
-
 class Sandbox(ImmutableSandboxedEnvironment):
     """An environment for one chat template; see the module's essay."""
 
@@ -60,7 +50,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
         self.filters |= {"tojson": to_json, "from_json": from_json, "dictsort": sorted_items, "safe": str}
         self.globals = {
             "range": self.globals["range"],
-            "namespace": _Namespace,
+            "namespace": self.globals["namespace"],
             "dict": _new_dict,
             "raise_exception": raise_exception,
         }
@@ -88,8 +78,9 @@ def to_json(
 
 
 def from_json(text: str) -> object:
-    """The value of JSON text that a client wrote, still the client's. Raises ValueError if it is none."""
-    return client_value(json.loads(plain(text)))
+    """The value of JSON text, the client's if any of the text is. Raises ValueError if it is no JSON."""
+    value = json.loads(plain(text))
+    return value if plain(text) == text else client_value(value)
 
 
 def sorted_items(

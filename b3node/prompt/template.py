@@ -73,7 +73,7 @@ class ChatTemplate:
                     break
         except Exception as error:
             raise Refusal(
-                "invalid_request", "this model's chat template cannot write this conversation", param="input"
+                "invalid_request", "This model's chat template cannot write this conversation.", param="input"
             ) from error
         return _REPR_OF_TWIN.sub(lambda match: chr(int(match[1], 16)), "".join(written))
 

@@ -64,7 +64,7 @@ def tokenize(segments: tuple[Segment, ...], vocabulary: Vocabulary, markers: Mar
 def _too_long(tokens: str, n_ctx: int) -> Refusal:
     return Refusal(
         "context_length_exceeded",
-        f"the prompt has {tokens} tokens, and this model's context of {n_ctx} has no room for an answer to it",
+        f"The prompt has {tokens} tokens; this model's context of {n_ctx} leaves no room for an answer.",
         param="input",
     )
 

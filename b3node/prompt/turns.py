@@ -45,6 +45,9 @@ NO_RESULT: Final = "no result"
 PARAGRAPH: Final = "\n\n"
 """Between texts that were separate messages, and between system texts."""
 
+MAX_DEPTH: Final = 64
+"""Levels of a call's arguments, as of the request itself (contract decisions, "Requests")."""
+
 
 class Call(msgspec.Struct, frozen=True):
     """A call in an assistant turn. `arguments` is a JSON object, or text that is none, as the client sent it."""
@@ -108,17 +111,22 @@ def _system_texts(items: tuple[Item, ...]) -> Iterator[str]:
 
 def _turns(items: tuple[Item, ...]) -> Iterator[Turn]:
     outputs = _outputs_by_call(items)
-    numbered = [(index, item) for index, item in enumerate(items) if _side(item) != "system"]
-    for side, run in groupby(numbered, key=lambda pair: _side(pair[1])):
+    run: list[tuple[int, Item]] = []
+    for index, item in enumerate(items):
+        side = _side(item)
         if side == "assistant":
-            yield from _assistant_side(tuple(run), outputs)
-        elif side == "user":
-            yield from (UserTurn(_merged(item.content)) for _, item in run if isinstance(item, Message))
+            run.append((index, item))
+        elif side == "user" or any(outputs.get(place) is item for place, _ in run):
+            yield from _assistant_side(run, outputs)
+            run = []
+        if isinstance(item, Message) and side == "user":
+            yield UserTurn(_merged(item.content))
+    yield from _assistant_side(run, outputs)
 
 
 def _side(item: Item) -> Literal["system", "user", "assistant", "output"]:
     if isinstance(item, FunctionCallOutput):
-        return "output"  # told together with its call
+        return "output"  # told with its call; ends a run only if its call is in it
     if not isinstance(item, Message):
         return "assistant"
     return "system" if item.role == "developer" else item.role
@@ -136,9 +144,7 @@ def _outputs_by_call(items: tuple[Item, ...]) -> dict[int, FunctionCallOutput]:
     return outputs
 
 
-def _assistant_side(
-    run: tuple[tuple[int, Item], ...], outputs: dict[int, FunctionCallOutput]
-) -> Iterator[Turn]:
+def _assistant_side(run: list[tuple[int, Item]], outputs: dict[int, FunctionCallOutput]) -> Iterator[Turn]:
     """One assistant turn, the results of its calls, and the images among those; nothing if nothing was said."""
     reasoning = PARAGRAPH.join(item.text for _, item in run if isinstance(item, Reasoning) and item.text)
     messages = [joined_text(item.content) for _, item in run if isinstance(item, Message)]
@@ -161,14 +167,22 @@ def _call(item: FunctionCall, index: int) -> Call:
 
 
 def _parsed(arguments: str) -> dict[str, object] | str:
-    """A call's arguments as a mapping if they are a JSON object, `{}` if they are empty, else as they came."""
+    """Arguments as a mapping if they are a JSON object, `{}` if they are empty, else as they came."""
     if not arguments.strip():
         return {}
     try:
         value = msgspec.json.decode(arguments)
     except (msgspec.DecodeError, RecursionError):
         return arguments
-    return value if isinstance(value, dict) else arguments
+    return value if isinstance(value, dict) and _depth_within(value, MAX_DEPTH) else arguments
+
+
+def _depth_within(value: object, levels: int) -> bool:
+    if isinstance(value, dict):
+        value = list(value.values())
+    if not isinstance(value, list):
+        return True
+    return levels > 0 and all(_depth_within(element, levels - 1) for element in value)
 
 
 def _merged(parts: tuple[Part, ...]) -> tuple[TextPart | ImagePart, ...]:

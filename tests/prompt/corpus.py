@@ -1,0 +1,42 @@
+"""The chat templates of many model families, where the shared folder is there."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from b3node.prompt.abilities import Abilities, probe
+from b3node.prompt.template import ChatTemplate
+from tests.zoo.templates import CHATML, TOOLS
+
+FOLDER = Path(__file__).parents[3] / "shared" / "corpora" / "templates"
+OWN = {"zoo-chatml": CHATML, "zoo-tools": TOOLS}
+_THEIRS = sorted(path.stem for path in FOLDER.glob("*.jinja"))
+_MARKER = re.compile(r"<[^\s<>'{}]{1,40}>|\[/?[A-Z_]{3,20}\]|<[|\uff5c][^\s<>'{}]{1,40}[|\uff5c]>")
+
+_MISSING = pytest.param("", marks=pytest.mark.skip(reason="the shared templates are not here"))
+
+_NAMES: list[object] = [*_THEIRS]
+ALL = [*OWN, *(_NAMES or [_MISSING])]
+"""Names of templates, for `parametrize`."""
+
+
+@cache
+def source(name: str) -> str:
+    """A template's text."""
+    return OWN.get(name) or (FOLDER / f"{name}.jinja").read_text("utf-8")
+
+
+@cache
+def compiled(name: str) -> tuple[ChatTemplate, Abilities]:
+    """A template, compiled, and what it can write."""
+    template = ChatTemplate(source(name), bos="<s>", eos="</s>")
+    return template, probe(template)
+
+
+def markers_in(name: str) -> tuple[str, ...]:
+    """What in a template's text looks like a special token; its model's vocabulary has most of them."""
+    return tuple(sorted({*_MARKER.findall(source(name)), "<s>", "</s>", "<tool_call>", "<tool_response>"}))

@@ -1,0 +1,110 @@
+"""Every template writes every conversation, and a client's text steers none of them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from b3node.contract.request import FunctionTool, Reasoning
+from b3node.errors import Refusal
+from b3node.prompt import messages
+from b3node.prompt.abilities import Abilities, probe
+from b3node.prompt.effort import variables
+from b3node.prompt.fit import fit
+from b3node.prompt.provenance import plain
+from b3node.prompt.render import render
+from b3node.prompt.template import ChatTemplate
+from b3node.prompt.turns import normalise
+from tests.prompt.corpus import ALL, compiled, source
+from tests.prompt.histories import HISTORIES, assistant, call, output, request, user
+from tests.prompt.test_abilities import LOOP
+
+NOW = datetime(2026, 11, 29, 12, tzinfo=UTC)
+LIMIT = 1_000_000
+
+TOOL = FunctionTool("toolname", "tooldesc", {"type": "object", "properties": {"argname": {"type": "string"}}})
+TELLING = request(
+    user("firstuser"),
+    Reasoning("oldthought"),
+    call("a", "toolname", '{"argname": "argone"}'),
+    call("b", "toolname", '{"argname": "argtwo"}'),
+    output("a", "resultone"),
+    output("b", "resulttwo"),
+    assistant("firstanswer"),
+    user("seconduser"),
+    call("c", "toolname", '{"argname": "argthree"}'),
+    output("c", "resultthree"),
+    instructions="systemtext",
+    tools=(TOOL,),
+)
+WORDS = "systemtext tooldesc firstuser argone argtwo resultone resulttwo firstanswer seconduser argthree resultthree"
+
+
+def written(name, asked) -> str:
+    template, able = compiled(name)
+    return render(normalise(asked), template, able, variables(asked.effort, source(name)), NOW, LIMIT)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_template_writes_every_history(name) -> None:
+    """Whatever agents send is served; nothing ends in a template's error or with Python's None in it."""
+    for asked in HISTORIES.values():
+        assert len(written(name, asked)) < LIMIT
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_nothing_that_a_model_must_know_is_lost(name) -> None:
+    """System text, functions, both sides' words, arguments and results are in the prompt, in any family."""
+    got = plain(written(name, TELLING))
+
+    assert [word for word in WORDS.split() if word not in got] == []
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_private_alphabet_changes_nothing_that_is_read(name, monkeypatch) -> None:
+    """The prompt is, character for character, what the template writes when it is given plain text."""
+    for history, asked in HISTORIES.items():
+        hidden = plain(written(name, asked))
+        with monkeypatch.context() as patch:
+            for marking in ("client", "client_value", "schema"):
+                patch.setattr(messages, marking, lambda value: value)
+            assert written(name, asked) == hidden, history
+
+
+def test_a_template_that_fails_is_asked_for_less() -> None:
+    """What fails with functions may work with their description, else turns that alternate always do."""
+    picky = (
+        "{% for t in tools or [] %}{% if t.function.parameters.oneOf %}{{ raise_exception('') }}{% endif %}"
+    )
+    template = ChatTemplate(picky + "{{ t | tojson }}{% endfor %}" + LOOP)
+    tool = FunctionTool("f", "d", {"oneOf": [{"type": "object"}]})
+    asked = normalise(request(user("u"), tools=(tool,)))
+
+    got = plain(render(asked, template, probe(template), {}, NOW, LIMIT))
+    assert got.startswith("systemYou can call the functions described here")
+
+    strict = ChatTemplate(
+        "{% if messages | length > 2 %}{% for m in messages %}"
+        "{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('') }}{% endif %}"
+        "{% endfor %}{% endif %}" + LOOP
+    )
+    asked = normalise(request(user("a"), user("b"), user("c")))
+    assert plain(render(asked, strict, probe(strict), {}, NOW, LIMIT)) == "usera\n\nb\n\nc"
+
+
+def test_a_template_that_writes_nothing_at_all_is_a_refusal() -> None:
+    """If not even alternating turns can be written, the client is told."""
+    hopeless = ChatTemplate("{{ raise_exception('') }}")
+    with pytest.raises(Refusal, match="cannot write this conversation"):
+        render(normalise(request(user("u"))), hopeless, probe(hopeless), {}, NOW, LIMIT)
+
+
+def test_the_least_able_are_asked_as_they_want_to_be() -> None:
+    """A template that needs a list of functions gets an empty one, on every rung."""
+    lists = ChatTemplate("{% for t in tools %}{% endfor %}" + LOOP)
+    able = probe(lists)
+    conversation = normalise(request(user("u")))
+
+    assert plain(render(conversation, lists, able, {}, NOW, LIMIT)) == "useru"
+    assert fit(conversation, Abilities(no_tools="empty")) == conversation
