@@ -7,6 +7,7 @@ because a pipe that nobody reads must not stop the event loop; what does not fit
 
 from __future__ import annotations
 
+import atexit
 import json
 import queue
 import re
@@ -75,14 +76,14 @@ class Lines:
             self._file.flush()
 
 
-def configure(level: Level, write: Write | None = None) -> Write:
-    """Sets up logging for this process and returns what takes its lines.
+def configure(level: Level, write: Write | None = None) -> None:
+    """Sets up logging for this process.
 
     Args:
         level: lines below it are not made; "off" makes none.
         write: takes each line, without its end; by default a `Lines` on stderr.
     """
-    sink = Lines(sys.stderr) if write is None else write
+    sink: Write = _to_stderr() if write is None else write
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,
@@ -95,7 +96,12 @@ def configure(level: Level, write: Write | None = None) -> Write:
         logger_factory=lambda *_: _Sink(sink),
         cache_logger_on_first_use=False,
     )
-    return sink
+
+
+def _to_stderr() -> Lines:
+    lines = Lines(sys.stderr)
+    atexit.register(lines.close)  # the last lines are those of the end
+    return lines
 
 
 def request(record: Record) -> None:
