@@ -357,6 +357,7 @@ def _object(space: Space, number: int, table: Table) -> Object | None:
         low or 0,
         -1 if high is None else high,
         seen=_seen(space, number, table, named) if space.tracking else frozenset(),
+        order=tuple(_required(table, node)),
     )
     return None if out == Object() else out
 

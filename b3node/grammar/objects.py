@@ -91,6 +91,8 @@ class _Body:
         }
 
     def _only_mentioned(self) -> Iterator[str]:
+        mentioned = {w.key for clause in self._clauses for w in clause}
+        yield from (name for name in self._shape.order if name in mentioned)
         for clause in self._clauses:
             yield from sorted(w.key for w in clause if isinstance(w.key, str))
         for keys, _ in sorted(self._shape.wide, key=repr):

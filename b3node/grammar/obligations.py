@@ -143,7 +143,8 @@ class Obligations:
             product = list(dict.fromkeys(a | b for a in product for b in clauses))
             if len(product) > MAX_CLAUSES:
                 return shapes
-        met = tidy_object(self.algebra, Object(clauses=frozenset(product)))
+        order = dict.fromkeys(n for s in shapes if isinstance(s, Object) for n in (*dict(s.named), *s.order))
+        met = tidy_object(self.algebra, Object(clauses=frozenset(product), order=tuple(order)))
         return (met,) if met is not None else ()
 
     # --------------------------------------------------------------------------------- literals

@@ -195,7 +195,7 @@ def printed(table: list[list[Row]], library: Mapping[str, str]) -> str:
         texts = []
         for row in rows:
             for symbol in row:
-                if isinstance(symbol, str) and symbol and symbol[0] not in '"[':
+                if isinstance(symbol, str) and symbol:
                     names.update(dict.fromkeys(notation.references(symbol)))
             texts.append(_row(row, more))
         lines.append(f"{_name(i)} ::= {' | '.join(texts)}")

@@ -210,7 +210,8 @@ Clause = frozenset[Witness]
 class Object(msgspec.Struct, frozen=True):
     """Objects: obligations by name, in the order of writing, and by class; clauses; how many members.
 
-    `values` and `seen` are as in `Array`; `seen` lists the evaluated classes of names.
+    `values` and `seen` are as in `Array`; `seen` lists the evaluated classes of names. `order` lists names that
+    are only required, in the order of writing.
     """
 
     named: tuple[tuple[str, Lits], ...] = ()
@@ -220,10 +221,7 @@ class Object(msgspec.Struct, frozen=True):
     high: int = -1
     values: frozenset[str] | None = None
     seen: frozenset[Keys] = frozenset()
-
-    def only_clauses(self) -> bool:
-        """Whether the shape says nothing that a clause could not say."""
-        return self == Object(clauses=self.clauses)
+    order: tuple[str, ...] = ()
 
 
 Shape = Words | Text | Number | Array | Object
@@ -318,6 +316,7 @@ def meet_objects(algebra: Algebra, a: Object, b: Object) -> Object | None:
         _least(a.high, b.high),
         _values(a.values, b.values),
         a.seen | b.seen,
+        a.order if not b.order else tuple(dict.fromkeys(a.order + b.order)),
     )
     return tidy_object(algebra, out)
 
