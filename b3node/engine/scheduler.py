@@ -93,7 +93,8 @@ class Scheduler:
     def submit(self, submit: Submit, now: float) -> None:
         """Queues a sequence, or finishes it at once as `capacity` when the queue is full."""
         sequence = Sequence.of(submit, n_ctx=self.limits.n_ctx, now=now)
-        if not 0 < sequence.prompt < self.limits.n_ctx:
+        known = sequence.known
+        if not 0 < len(known) < self.limits.n_ctx or min(known) < 0 or max(known) >= len(self._pieces):
             self._report(sequence, "failed", now)
         elif len(self.waiting) >= self.limits.waiting:
             self._report(sequence, "capacity", now)

@@ -3,8 +3,9 @@
 The batch's arrays are numpy arrays of our own, handed to llama.cpp by address, so a step costs no copy and
 no ctypes object a token. Logits come back as a view of llama.cpp's own buffer.
 
-What kills the process and is therefore never passed on: more tokens than the batch holds, a sequence id out
-of range, a token id outside the vocabulary, an empty batch.
+What kills the process and is therefore never passed on: more tokens than the batch holds, more rows of
+logits than were reserved, a sequence id out of range, an empty batch. Nor is what llama.cpp would take and
+compute into nonsense: position -1 is its mark of a free cell, and makes every sequence's logits NaN.
 """
 
 from __future__ import annotations
@@ -92,6 +93,7 @@ class Context:
         if not self._pointer:
             raise MemoryError(last_words())
         self._memory = lib.llama_get_memory(self._pointer)
+        self._cells = int(lib.llama_n_ctx(self._pointer))
         self._n_vocab = n_vocab
         self._slots = fit.slots
         self._batch = Batch(fit.batch)
@@ -100,7 +102,7 @@ class Context:
     @property
     def cells(self) -> int:
         """Cells of the cache, as llama.cpp rounded them."""
-        return int(lib.llama_n_ctx(self._pointer))
+        return self._cells
 
     def run(self, plan: Plan) -> Rows:
         """Carries a plan out; see `engine.backend.Backend.run`."""
@@ -130,14 +132,24 @@ class Context:
         return np.ctypeslib.as_array(pointer, shape=(count, self._n_vocab))
 
     def _check(self, plan: Plan) -> None:
-        """Raises `ValueError` for what would abort the process below."""
+        """Raises `ValueError` for what would abort the process below, or be computed into nonsense."""
         slots = {chunk.slot for chunk in plan.chunks}
         for move in plan.moves:
             slots.update((move.slot,) if isinstance(move, Drop) else (move.source, move.target))
-        if plan.tokens > self._batch.size or any(not chunk.tokens for chunk in plan.chunks):
-            raise ValueError("a plan does not fit into the batch")
         if slots and not (min(slots) >= 0 and max(slots) < self._slots):
             raise ValueError("a plan names a slot that does not exist")
+        if plan.tokens > self._batch.size or any(not chunk.tokens for chunk in plan.chunks):
+            raise ValueError("a plan does not fit into the batch")
+        if sum(chunk.logits for chunk in plan.chunks) > self._slots:
+            raise ValueError("a plan asks for more rows than there are slots")
+        for chunk in plan.chunks:
+            self._check_chunk(chunk)
+
+    def _check_chunk(self, chunk: Chunk) -> None:
+        if not 0 <= chunk.start <= self._cells - len(chunk.tokens):
+            raise ValueError("a plan names a position that does not exist")
+        if not (min(chunk.tokens) >= 0 and max(chunk.tokens) < self._n_vocab):
+            raise ValueError("a plan names a token that does not exist")
 
 
 def _pointer(array: Any, kind: Any) -> Any:
