@@ -48,7 +48,7 @@ class VocabularyError(Exception):
 
 
 class Vocabulary:
-    """A vocabulary; make it with `load` or `of`. Ids are token ids, lengths bytes.
+    """A vocabulary; make it with `load` or `of`. For one thread at a time. Ids are token ids, lengths bytes.
 
     Attributes:
         n_vocab: tokens; ids are 0 to n_vocab - 1.
@@ -84,6 +84,7 @@ class Vocabulary:
         self.architecture = self._metadata("general.architecture")
         trained = self._metadata(f"{self.architecture}.context_length")
         self.n_ctx_train = int(trained) if trained.isdecimal() else 0
+        self._room: ctypes.Array[ctypes.c_int32] = (ctypes.c_int32 * 4096)()
         self._leads = self._call(_LEAD)
         self._prefixes = self._read(self._call("a")) != b"a"
 
@@ -138,16 +139,17 @@ class Vocabulary:
 
     def _call(self, text: str, *, parse_special: bool = False) -> list[int]:
         encoded = text.encode()
-        room = len(encoded) + 8
-        count, tokens = self._native_tokenize(encoded, room, parse_special=parse_special)
+        count = self._native_tokenize(encoded, len(encoded) + 8, parse_special=parse_special)
         if count < 0:
-            count, tokens = self._native_tokenize(encoded, -count, parse_special=parse_special)
-        return list(tokens[:count])
+            count = self._native_tokenize(encoded, -count, parse_special=parse_special)
+        return list(self._room[:count])
 
-    def _native_tokenize(self, text: bytes, room: int, *, parse_special: bool) -> tuple[int, Any]:
-        tokens = (ctypes.c_int32 * room)()
-        count = lib.llama_tokenize(self._vocab, text, len(text), tokens, room, False, parse_special)
-        return int(count), tokens
+    def _native_tokenize(self, text: bytes, most: int, *, parse_special: bool) -> int:
+        """Writes the tokens into `_room`; their number, or if there are more than `most`, minus that."""
+        if most > len(self._room):
+            self._room = (ctypes.c_int32 * (2 * most))()
+        room = len(self._room)
+        return int(lib.llama_tokenize(self._vocab, text, len(text), self._room, room, False, parse_special))
 
     def _read(self, tokens: list[int]) -> bytes:
         return b"".join(self.pieces[token] for token in tokens)

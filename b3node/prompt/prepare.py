@@ -14,7 +14,7 @@ from datetime import datetime
 import msgspec
 
 from b3node.contract.image import images
-from b3node.contract.request import Request
+from b3node.contract.request import Request, TextPart
 from b3node.errors import Refusal
 from b3node.prompt.abilities import Abilities, probe
 from b3node.prompt.defaults import default_template
@@ -24,8 +24,8 @@ from b3node.prompt.prepared import Prepared
 from b3node.prompt.render import render
 from b3node.prompt.segments import split
 from b3node.prompt.template import ChatTemplate
-from b3node.prompt.tokens import Prompt, tokenize
-from b3node.prompt.turns import normalise
+from b3node.prompt.tokens import Prompt, check_length, tokenize
+from b3node.prompt.turns import Conversation, UserTurn, normalise
 from b3node.prompt.vocabulary import Vocabulary
 
 
@@ -72,6 +72,7 @@ class Preparer:
         for path, _ in images(request.input):
             raise Refusal("invalid_request", "This model takes no images.", param=path)
         conversation = normalise(request)
+        check_length(_least_length(conversation), self._vocabulary, self._n_ctx)
         writer = self._tool_writer if conversation.tools else self._writer
         told = variables(request.effort, writer.template.source)
         limit = self._n_ctx * self._vocabulary.longest
@@ -82,6 +83,17 @@ class Preparer:
                 "invalid_request", "This model's chat template writes nothing for this input.", param="input"
             )
         return prompt
+
+
+def _least_length(conversation: Conversation) -> int:
+    """Bytes that a prompt must have at least, because no template drops them: not white space, not thoughts."""
+    texts = [conversation.system]
+    for turn in conversation.turns:
+        if isinstance(turn, UserTurn):
+            texts += [part.text for part in turn.content if isinstance(part, TextPart)]
+        else:
+            texts.append(turn.text)
+    return sum(len(text.strip()) for text in texts)
 
 
 class _Writer(msgspec.Struct, frozen=True):

@@ -10,6 +10,7 @@ and because a SentencePiece tokenizer may put a control token's text together by
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 import msgspec
 
@@ -17,6 +18,9 @@ from b3node.errors import Refusal
 from b3node.prompt.markers import Markers
 from b3node.prompt.segments import Control, Segment, Text
 from b3node.prompt.vocabulary import Vocabulary
+
+_ENOUGH: Final = 2
+"""How many contexts a prompt must have filled before its tokens are no longer counted to the last."""
 
 
 class Prompt(msgspec.Struct, frozen=True):
@@ -44,9 +48,7 @@ def tokenize(segments: tuple[Segment, ...], vocabulary: Vocabulary, markers: Mar
         Refusal: `context_length_exceeded`, without tokenizing anything if the text alone is too long.
     """
     text = "".join(segment.text for segment in segments)
-    shortest = -(-len(text.encode()) // vocabulary.longest)
-    if shortest > n_ctx:
-        raise _too_long(f"at least {shortest}", n_ctx)
+    check_length(len(text.encode()), vocabulary, n_ctx)
     tokens = _bos(segments, vocabulary)
     after_control: list[int] = []
     for segment in segments:
@@ -54,11 +56,21 @@ def tokenize(segments: tuple[Segment, ...], vocabulary: Vocabulary, markers: Mar
             tokens.append(segment.id)
             after_control.append(len(tokens))
         else:
-            tokens += _text_tokens(segment, vocabulary, markers)
+            for piece in _text_tokens(segment, vocabulary, markers):
+                tokens += piece
+                if len(tokens) > _ENOUGH * n_ctx:
+                    raise _too_long(f"at least {len(tokens)}", n_ctx)
     if len(tokens) >= n_ctx:
         raise _too_long(str(len(tokens)), n_ctx)
     turn_ends = tuple(count for count in after_control if tokens[count - 1] in vocabulary.eog)
     return Prompt(tuple(tokens), text, turn_ends or tuple(after_control))
+
+
+def check_length(length: int, vocabulary: Vocabulary, n_ctx: int) -> None:
+    """Refuses a prompt of which so many bytes are known that it cannot fit even in the longest tokens."""
+    shortest = -(-length // vocabulary.longest)
+    if shortest > n_ctx:
+        raise _too_long(f"at least {shortest}", n_ctx)
 
 
 def _too_long(tokens: str, n_ctx: int) -> Refusal:
@@ -76,13 +88,12 @@ def _bos(segments: tuple[Segment, ...], vocabulary: Vocabulary) -> list[int]:
     return [vocabulary.bos] if vocabulary.add_bos and vocabulary.bos is not None and not written else []
 
 
-def _text_tokens(segment: Text, vocabulary: Vocabulary, markers: Markers) -> list[int]:
-    tokens: list[int] = []
+def _text_tokens(segment: Text, vocabulary: Vocabulary, markers: Markers) -> Iterator[list[int]]:
     for index, piece in enumerate(_unmarked(segment.text, markers)):
-        tokens += vocabulary.tokenize(piece, continues=index > 0)
-    if not markers.control_ids.isdisjoint(tokens):
-        raise RuntimeError("a control token came out of plain text")
-    return tokens
+        tokens = vocabulary.tokenize(piece, continues=index > 0)
+        if not markers.control_ids.isdisjoint(tokens):
+            raise RuntimeError("a control token came out of plain text")
+        yield tokens
 
 
 def _unmarked(text: str, markers: Markers) -> Iterator[str]:

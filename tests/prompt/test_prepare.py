@@ -261,6 +261,14 @@ def test_a_prompt_too_long_for_the_context_is_refused() -> None:
         preparer(n_ctx=40).prepare(request(user("x" * 100_000)), NOW)
 
 
+def test_what_a_template_drops_does_not_count() -> None:
+    """White space around texts and old thoughts may be dropped, so they alone refuse nothing."""
+    trims = "{% for m in messages %}{{ m.content | trim }}{% endfor %}"
+    asked = request(user(" " * 5000 + "a" + "\n" * 5000), Reasoning("b" * 5000), assistant("c"))
+
+    assert preparer(trims, n_ctx=40).compose(asked, NOW).text == "ac"
+
+
 def test_an_empty_prompt_is_refused() -> None:
     """An engine cannot be given nothing."""
     with pytest.raises(Refusal, match="writes nothing"):

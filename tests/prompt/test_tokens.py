@@ -90,6 +90,12 @@ def test_a_hopeless_text_is_not_tokenized() -> None:
     assert caught.value.code == "context_length_exceeded"
 
 
+def test_counting_stops_when_there_is_no_hope() -> None:
+    """A text of nothing but markers costs a call for each; the count ends at twice the context."""
+    with pytest.raises(Refusal, match=r"has at least 2\d\d tokens; this model's context of 100 "):
+        tokens(Text("<think>" * 200), vocabulary=FakeVocabulary(longest=64), n_ctx=100)
+
+
 def test_a_tokenizer_that_makes_control_tokens_is_stopped() -> None:
     """If a control token came out of text all the same, nothing is submitted."""
 
