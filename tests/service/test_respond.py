@@ -7,14 +7,16 @@ from typing import Any
 
 import pytest
 import structlog
+from hypothesis import given, strategies as st
 
-from b3node.engine.messages import Finished, Token
+from b3node.engine.messages import Finished, FinishReason, Token
 from b3node.errors import Code, Refusal
 from b3node.service import log
 from b3node.service.node import Limits, Node
 from b3node.service.record import Record
 from b3node.service.respond import Stream, Whole, respond
 from b3node.service.timing import Clock, Stopwatch
+from b3node.workers.served import Output
 from tests.service.fakes import MODEL, FakeModel, Gate, Step, finished, said, started, token
 
 CLOCK = Clock(monotonic=lambda: 1.0, wall=lambda: 1_800_000_000.9)
@@ -301,3 +303,51 @@ def test_a_halt_reaches_a_request_that_waits_for_the_engine(*, stream: bool) -> 
         assert outcome[-1]["code"] == "node_unavailable"
     else:
         assert outcome == "node_unavailable"
+
+
+PIECES: list[bytes] = [b"a", "é".encode(), b"\xff", b"", b"\xe2\x82"]
+REASONS: list[FinishReason] = ["stop", "length", "failed", "cancelled", "capacity"]
+TROUBLES: list[Exception] = [
+    Refusal("infer_backend_unavailable", "gone", retry_after=1),
+    ZeroDivisionError("bug"),
+]
+
+
+@st.composite
+def troubled(draw: st.DrawFn) -> list[Step]:
+    """A script of a few tokens in any company, ending in any of the ways in which things end."""
+    pieces = draw(st.lists(st.sampled_from(PIECES), max_size=6))
+    end = draw(st.sampled_from([*REASONS, *TROUBLES]))
+    outputs: list[Output] = [started(), *map(token, pieces)]
+    if not isinstance(end, Exception):
+        outputs.append(finished(end, len(pieces)))
+    steps: list[Step] = []
+    while outputs:
+        size = draw(st.integers(1, len(outputs)))
+        steps.append(tuple(outputs[:size]))
+        outputs = outputs[size:]
+    return [*steps, end] if isinstance(end, Exception) else steps
+
+
+@given(troubled())
+def test_a_stream_has_one_end_whatever_happens(script: list[Step]) -> None:
+    """Under any fault a request is either refused before its head, or a stream without a gap and with one end."""
+    log.configure("off")
+    model = FakeModel(script)
+    try:
+        frames, record = ask(model, body(stream=True))
+    except (Refusal, ZeroDivisionError):
+        assert model.generations[0].cancelled.is_set()
+        return
+    kinds = [frame["type"] for frame in frames]
+    ends = [
+        kind for kind in kinds if kind in ("response.completed", "response.incomplete", "response.failed")
+    ]
+
+    assert [frame["sequence_number"] for frame in frames] == list(range(len(frames)))
+    assert len(ends) == 1
+    assert kinds[-1] == ("error" if ends == ["response.failed"] else ends[0])
+    assert (
+        frames[-1 if kinds[-1] != "error" else -2]["response"]["usage"]["output_tokens"]
+        == record.output_tokens
+    )
