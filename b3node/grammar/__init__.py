@@ -1,7 +1,19 @@
 """JSON Schema to GBNF, exactly or not at all."""
 
-from __future__ import annotations
+from b3node.grammar.front import (
+    LIMITS,
+    Limits,
+    json_object_gbnf,
+    schema_to_gbnf,
+    schema_to_loose_gbnf,
+)
+from b3node.grammar.loosening import Loose
 
-from b3node.grammar.front import schema_to_gbnf
-
-__all__ = ["schema_to_gbnf"]
+__all__ = [
+    "LIMITS",
+    "Limits",
+    "Loose",
+    "json_object_gbnf",
+    "schema_to_gbnf",
+    "schema_to_loose_gbnf",
+]

@@ -33,20 +33,48 @@ def build(algebra: Algebra, lang: Lang, limit: int = 4_000) -> Table:
 
 
 def _minimal(accepting: list[bool], rows: list[Edges]) -> Table:
-    alive = _alive(accepting, rows)
+    """Partition refinement: a block is split again only where a state leads into a block that was split."""
+    back = _predecessors(rows)
+    alive = _alive(accepting, back)
     if not alive[0]:
         return NOTHING
     block = [int(accept) if alive[i] else -1 for i, accept in enumerate(accepting)]
-    count = 0
-    while True:
-        seen: dict[tuple[int, Edges], int] = {}
-        fresh = [-1] * len(rows)
-        for i, row in enumerate(rows):
-            if alive[i]:
-                fresh[i] = seen.setdefault((block[i], _merged(row, block)), len(seen))
-        if len(seen) == count:
-            return _numbered(accepting, rows, block)
-        count, block = len(seen), fresh
+    members = {name: {i for i, each in enumerate(block) if each == name} for name in (0, 1)}
+    dirty = members[0] | members[1]
+    names = 2
+    while dirty:
+        fresh: dict[int, int] = {}
+        for name in {block[i] for i in dirty}:
+            for part in _split(rows, block, members[name], members[name] & dirty):
+                members[name] -= part
+                members[names] = part
+                fresh.update(dict.fromkeys(part, names))
+                names += 1
+        for i, name in fresh.items():
+            block[i] = name
+        dirty = {i for state in fresh for i in back[state] if alive[i]}
+    return _numbered(accepting, rows, block)
+
+
+def _split(rows: list[Edges], block: list[int], group: set[int], dirty: set[int]) -> list[set[int]]:
+    """The parts that leave a block: all but the largest, or but the one that the untouched states are in."""
+    parts: dict[Edges, set[int]] = {}
+    for i in dirty:
+        parts.setdefault(_merged(rows[i], block), set()).add(i)
+    if len(dirty) < len(group):
+        rest = next(i for i in group if i not in dirty)
+        parts.pop(_merged(rows[rest], block), None)
+    else:
+        parts.pop(max(parts, key=lambda key: len(parts[key])))
+    return list(parts.values())
+
+
+def _predecessors(rows: list[Edges]) -> list[list[int]]:
+    back: list[list[int]] = [[] for _ in rows]
+    for i, row in enumerate(rows):
+        for _, _, to in row:
+            back[to].append(i)
+    return back
 
 
 def _merged(row: Edges, block: list[int]) -> Edges:
@@ -62,12 +90,8 @@ def _merged(row: Edges, block: list[int]) -> Edges:
     return tuple(out)
 
 
-def _alive(accepting: list[bool], rows: list[Edges]) -> list[bool]:
+def _alive(accepting: list[bool], back: list[list[int]]) -> list[bool]:
     """Which states can reach an accepting one."""
-    back: list[list[int]] = [[] for _ in rows]
-    for i, row in enumerate(rows):
-        for _, _, to in row:
-            back[to].append(i)
     alive, todo = accepting.copy(), [i for i, accept in enumerate(accepting) if accept]
     while todo:
         for i in back[todo.pop()]:

@@ -56,3 +56,10 @@ def format_table(name: str) -> Table:
     if name == "hostname":  # an A-label says what it says only by IDNA's tables; none is written
         lang = algebra.both([lang, algebra.negate(pattern.language(algebra, r"(?:^|\.)[xX][nN]--"))])
     return automaton.build(algebra, lang, _FORMAT_LIMIT)
+
+
+def whole(name: str) -> str:
+    """One file's rules with those of json.gbnf that they need: a grammar that stands alone."""
+    own = notation.rules(source(name))
+    table = {**json_rules(), **own}
+    return "".join(f"{rule} ::= {table[rule]}\n" for rule in notation.closure(table, list(own)))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final
 
 from b3node.grammar import charset
@@ -39,6 +40,7 @@ def rules(source: str) -> dict[str, str]:
     return out
 
 
+@lru_cache(maxsize=4096)
 def references(body: str) -> list[str]:
     """The rules that a body names, in order, without repetition."""
     return list(dict.fromkeys(_NAME.findall(_QUOTED.sub(" ", body))))

@@ -62,15 +62,15 @@ class Obligations:
     Args:
         document: the schema.
         algebra: where languages of patterns live.
-        tick: called often; may raise to keep a time bound.
+        spend: told the steps of work; may raise to keep a bound.
     """
 
-    def __init__(self, document: Document, algebra: Algebra, tick: Callable[[], None]) -> None:
+    def __init__(self, document: Document, algebra: Algebra, spend: Callable[[int], None]) -> None:
         self.document = document
         self.algebra = algebra
         self.tracking = bool(document.keywords & {"unevaluatedProperties", "unevaluatedItems"})
         self.listed: dict[str, object] = {}
-        self._tick = tick
+        self._spend = spend
         self._expanded: dict[tuple[int, Type], Dnf] = {}
         self._open: set[tuple[int, Type]] = set()
         self._dnf: dict[tuple[Lits, Type], Dnf] = {}
@@ -83,7 +83,7 @@ class Obligations:
         key = (lits, type_)
         found = self._dnf.get(key)
         if found is None:
-            self._tick()
+            self._spend(1)
             out: Dnf = (TOP[type_],)
             for number in sorted(lits):
                 out = self._conj(out, self.expand(number, type_))
@@ -109,6 +109,7 @@ class Obligations:
     def _conj(self, a: Dnf, b: Dnf) -> Dnf:
         if len(a) * len(b) > 20 * MAX_SHAPES:
             raise Inexact("", "the alternatives multiply beyond what can be written")
+        self._spend(len(a) * len(b))
         met = (meet(self.algebra, x, y) for x in a for y in b)
         out = tuple(dict.fromkeys(shape for shape in met if shape is not None))
         if len(out) > MAX_SHAPES:
@@ -499,7 +500,7 @@ class Obligations:
     # ---------------------------------------------------------------------------------- emptiness
     def _is_void(self, shape: Shape, depth: int) -> bool:
         """Whether a shape provably has no value; False when a look of `depth` levels does not show it."""
-        self._tick()
+        self._spend(1)
         if isinstance(shape, Text):
             try:
                 return automaton.is_void(self.algebra, shape.lang, 500)

@@ -41,10 +41,12 @@ class Algebra:
 
     Args:
         limit: expressions that may exist before `TooLarge` is raised.
+        spend: told the steps of work; may raise to keep a bound.
     """
 
-    def __init__(self, limit: int = 60_000) -> None:
+    def __init__(self, limit: int = 60_000, spend: Callable[[int], None] | None = None) -> None:
         self._limit = limit
+        self._spend = spend
         self._ids: dict[tuple[object, ...], Lang] = {}
         self._keys: list[tuple[object, ...]] = []
         self._edges: dict[Lang, Edges] = {}
@@ -278,6 +280,8 @@ class Algebra:
         if len(rows) == 1:
             return rows[0]
         cuts = sorted({lo for row in rows for lo, _, _ in row} | {hi + 1 for row in rows for _, hi, _ in row})
+        if self._spend is not None:
+            self._spend(len(cuts) * len(rows) // 8 + 1)
         out, at, memo = [], [0] * len(rows), dict[tuple[Lang, ...], Lang]()
         for start, stop in zip(cuts, cuts[1:], strict=False):
             targets = []

@@ -21,6 +21,10 @@ BLOCK: Final = 256
 """Repetitions above this are counted in blocks of it, which keeps every count far below the engine's 2,000."""
 
 
+_SHORT: Final = 16
+"""A rule that is one piece of text shorter than this is written where it is used."""
+
+
 class Times(msgspec.Struct, frozen=True):
     """`rule` from `low` to `high` times; a `high` of -1 is no bound."""
 
@@ -122,28 +126,54 @@ def _alive_row(row: Row, alive: set[int]) -> Row | None:
 
 def _shared(table: list[list[Row]], root: int) -> tuple[list[list[Row]], int]:
     """Equal rules made one, and rules that only name another replaced by it, until nothing changes."""
-    while True:
-        seen: dict[tuple[Row, ...], int] = {}
-        to = list(range(len(table)))
-        for i, rows in enumerate(table):
-            if rows:
-                to[i] = seen.setdefault(tuple(rows), i)
-        for i, rows in enumerate(table):
-            if len(rows) == 1 and len(rows[0]) == 1 and isinstance(rows[0][0], int):
-                to[i] = to[rows[0][0]]
-        if to == list(range(len(table))):
-            return table, root
-        root = to[root]
-        table = [
-            list(dict.fromkeys(tuple(_moved(s, to) for s in row) for row in rows)) if to[i] == i else []
-            for i, rows in enumerate(table)
-        ]
+    to = list(range(len(table)))
+    users = _users(table)
+    seen: dict[tuple[Row, ...], int] = {}
+    todo = list(to)
+    while todo:
+        i = todo.pop()
+        if to[i] != i or not table[i]:
+            continue
+        rows = table[i]
+        if any(_stale(symbol, to) for row in rows for symbol in row):
+            rows = table[i] = list(dict.fromkeys(tuple(_moved(s, to) for s in row) for row in rows))
+        first = rows[0][0] if len(rows) == 1 and len(rows[0]) == 1 else None
+        same = first if isinstance(first, int) else _find(to, seen.setdefault(tuple(rows), i))
+        if same != i:
+            to[i] = same
+            users[same] |= users[i]
+            todo.extend(users[i])
+    return table, _find(to, root)
+
+
+def _users(table: list[list[Row]]) -> list[set[int]]:
+    users: list[set[int]] = [set() for _ in table]
+    for i, rows in enumerate(table):
+        for row in rows:
+            for symbol in row:
+                if not isinstance(symbol, str):
+                    users[symbol if isinstance(symbol, int) else symbol.rule].add(i)
+    return users
+
+
+def _find(to: list[int], rule: int) -> int:
+    while to[rule] != rule:
+        to[rule] = to[to[rule]]
+        rule = to[rule]
+    return rule
+
+
+def _stale(symbol: Symbol, to: list[int]) -> bool:
+    if isinstance(symbol, str):
+        return False
+    rule = symbol if isinstance(symbol, int) else symbol.rule
+    return to[rule] != rule
 
 
 def _moved(symbol: Symbol, to: list[int]) -> Symbol:
     if isinstance(symbol, int):
-        return to[symbol]
-    return Times(to[symbol.rule], symbol.low, symbol.high) if isinstance(symbol, Times) else symbol
+        return _find(to, symbol)
+    return Times(_find(to, symbol.rule), symbol.low, symbol.high) if isinstance(symbol, Times) else symbol
 
 
 def _reached(table: list[list[Row]], root: int) -> list[list[Row]]:
@@ -166,7 +196,8 @@ def _reached(table: list[list[Row]], root: int) -> list[list[Row]]:
                 symbol = todo.pop()
                 if isinstance(symbol, int) and symbol != at and symbol != root and len(table[symbol]) == 1:
                     inner = table[symbol][0]
-                    if uses[symbol] == 1 and symbol not in numbers and symbol not in inner:
+                    plain = len(inner) == 1 and isinstance(inner[0], str) and len(inner[0]) < _SHORT
+                    if plain or (uses[symbol] == 1 and symbol not in numbers and symbol not in inner):
                         todo.extend(reversed(inner))
                         continue
                 flat.append(symbol)

@@ -8,6 +8,7 @@ automaton written as right-linear rules, which the engine runs on one stack.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 from b3node.grammar import automaton
@@ -42,6 +43,7 @@ def literal(text: str) -> str:
     return f'"{"".join(out)}"'
 
 
+@lru_cache(maxsize=2048)
 def char_class(chars: Charset) -> str:
     """A GBNF class of exactly these characters; a literal when it is one."""
     if len(chars) == 1 and chars[0][0] == chars[0][1]:
@@ -68,7 +70,8 @@ def _escape(point: int) -> str:
     return f"\\u{point:04x}" if point < 0x20 else ""
 
 
-def spellings(chars: Charset) -> list[str]:
+@lru_cache(maxsize=2048)
+def spellings(chars: Charset) -> tuple[str, ...]:
     """The pieces of GBNF that together write one character of the set inside a JSON string."""
     out = []
     if raw := intersection(chars, _RAW):
@@ -77,14 +80,14 @@ def spellings(chars: Charset) -> list[str]:
     short = [_SHORT[point] for point in _SHORT if point in points]
     controls = [point for point in _CONTROLS if point in points]
     if len(short) == len(_SHORT) and len(controls) == len(_CONTROLS):
-        return [*out, '"\\\\" escape']
+        return (*out, '"\\\\" escape')
     if short:
         out.append('"\\\\" [' + "".join(short) + "]")
     if len(controls) == len(_CONTROLS):
         out.append('"\\\\u00" control')
     else:
         out += [f'"\\\\u{point:04x}"' for point in controls]
-    return out
+    return tuple(out)
 
 
 class Strings:
