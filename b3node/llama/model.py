@@ -33,7 +33,7 @@ class Model:
         self.fit = fitted
         self.offloaded = offloaded
         self.n_ctx_train = int(lib.llama_model_n_ctx_train(pointer))
-        self.shares = not _recurrent(pointer)
+        self.shares = not _recurrent(pointer) and not _windowed(pointer)
         self.description = _description(pointer)
         self._model = pointer
         try:
@@ -110,6 +110,15 @@ def _load(path: str, gpu_layers: int | None, progress: Callable[[float], None]) 
 
 def _recurrent(pointer: Any) -> bool:
     return bool(lib.llama_model_is_recurrent(pointer) or lib.llama_model_is_hybrid(pointer))
+
+
+def _windowed(pointer: Any) -> bool:
+    """Whether layers with a sliding window give up cells that have left it.
+
+    They do even in a full-size cache (`swa_full`), once other tokens want the room: what remains of a slot
+    is its end, so a prefix of it cannot be read any more, and reading it raises no error.
+    """
+    return int(lib.llama_model_n_swa(pointer)) > 0
 
 
 def _description(pointer: Any) -> str:
