@@ -14,10 +14,11 @@ from typing import Final, Literal
 
 import msgspec
 
-from b3node.contract.request import FunctionTool, TextPart
+from b3node.contract.request import Effort, FunctionTool, TextPart
 from b3node.errors import Refusal
+from b3node.prompt.effort import variables
 from b3node.prompt.provenance import plain
-from b3node.prompt.template import ChatTemplate
+from b3node.prompt.template import BrokenTemplateError, ChatTemplate
 from b3node.prompt.turns import AssistantTurn, Call, Conversation, ToolTurn, Turn, UserTurn
 
 Arguments = Literal["mapping", "text"]
@@ -54,6 +55,8 @@ class Abilities(msgspec.Struct, frozen=True, kw_only=True):
     """Arguments that are text, even if it takes mappings."""
     thought_beside_text: bool = False
     """A thought, a text and a call in one turn, without failing."""
+    reasoning: bool = False
+    """Something else if it is asked for reasoning than if not."""
 
 
 # What probes say: words that no template contains.
@@ -73,7 +76,11 @@ _LIMIT: Final = 1 << 20
 
 
 def probe(template: ChatTemplate) -> Abilities:
-    """The abilities of a template; it writes about fifteen short conversations for that."""
+    """The abilities of a template; it writes about twenty short conversations for that.
+
+    Raises:
+        BrokenTemplateError: it does not even write what a user says.
+    """
     return _Probe(template).abilities()
 
 
@@ -85,6 +92,8 @@ class _Probe:
         self._no_tools: Literal["none", "empty"] = "none"
         if not self._writes([_USER], _FIRST):
             self._no_tools = "empty"
+            if not self._writes([_USER], _FIRST):
+                raise BrokenTemplateError("the model's chat template does not write what a user says")
         self._arguments: Arguments = "mapping"
         if not self._calls():
             self._arguments = "text"
@@ -109,6 +118,7 @@ class _Probe:
             arguments=self._arguments,
             loose_arguments=self._writes([_USER, _called(f'["{_VALUE}"]'), _TOLD], _VALUE),
             thought_beside_text=self._writes([_USER, beside, _TOLD], _ANSWER),
+            reasoning=self._written([_USER], effort="high") != self._written([_USER], effort="none"),
         )
 
     def _calls(self) -> bool:
@@ -125,12 +135,16 @@ class _Probe:
         written = self._written(turns, system=system, tools=tools)
         return all(word in written for word in words)
 
-    def _written(self, turns: list[Turn], *, system: str = "", tools: bool = False) -> str:
+    def _written(
+        self, turns: list[Turn], *, system: str = "", tools: bool = False, effort: Effort = "none"
+    ) -> str:
         """What the template makes of a conversation; nothing if it fails."""
         conversation = Conversation(system, tuple(turns), (_TOOL,) if tools else ())
-        variables: dict[str, object] = {"tools": []} if self._no_tools == "empty" and not tools else {}
+        told = variables(effort, self._template.source)
+        if self._no_tools == "empty" and not tools:
+            told["tools"] = []
         try:
-            return plain(self._template.write(conversation, variables, _NOON, _LIMIT))
+            return plain(self._template.write(conversation, told, _NOON, _LIMIT))
         except Refusal:
             return ""
 

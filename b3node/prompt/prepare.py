@@ -37,7 +37,7 @@ class Preparer:
         n_ctx: tokens of the context that the model is served with.
 
     Raises:
-        BrokenTemplateError: a template of the file does not compile; the message is for the operator.
+        BrokenTemplateError: a template of the file cannot be used; the message is for the operator.
     """
 
     def __init__(self, vocabulary: Vocabulary, *, n_ctx: int) -> None:
@@ -52,6 +52,11 @@ class Preparer:
     def has_template(self) -> bool:
         """Whether the model's file brought a chat template."""
         return self._vocabulary.chat_template is not None
+
+    @property
+    def able(self) -> Abilities:
+        """What the template for requests with functions can write."""
+        return self._tool_writer.able
 
     def prepare(self, request: Request, now: datetime) -> Prepared:
         """A request's prompt, ready to be submitted.

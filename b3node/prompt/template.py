@@ -25,7 +25,7 @@ write it: its `U` would be a twin itself."""
 
 
 class BrokenTemplateError(ValueError):
-    """A model's chat template does not compile; the message is for the operator."""
+    """A model's chat template cannot be used; the message is for the operator."""
 
 
 class ChatTemplate:
@@ -43,7 +43,11 @@ class ChatTemplate:
     def __init__(self, source: str, *, bos: str = "", eos: str = "") -> None:
         try:
             self._template = Sandbox().from_string(source)
-        except (TemplateError, RecursionError) as error:
+        except (
+            TemplateError,
+            SyntaxError,
+            RecursionError,
+        ) as error:  # Python's compiler has limits of its own
             raise BrokenTemplateError(f"the model's chat template does not compile: {error}") from error
         self.source = source
         self._tokens = {"bos_token": bos, "eos_token": eos}

@@ -6,7 +6,7 @@ import pytest
 
 from b3node.prompt.abilities import Abilities, probe
 from b3node.prompt.defaults import CHATML, PLAIN
-from b3node.prompt.template import ChatTemplate
+from b3node.prompt.template import BrokenTemplateError, ChatTemplate
 from tests.prompt.corpus import compiled
 from tests.zoo.templates import TOOLS
 
@@ -23,14 +23,32 @@ ABLE = Abilities(
     parallel=True,
     loose_arguments=True,
     thought_beside_text=True,
+    reasoning=True,
 )
 LOOP = "{% for message in messages %}{{ message.role + message.content }}{% endfor %}"
 
 
 def lacking(source: str) -> set[str]:
-    """The abilities that a template has not, or has otherwise than most."""
-    able = probe(ChatTemplate(source))
-    return {name for name in Abilities.__struct_fields__ if getattr(able, name) != getattr(ABLE, name)}
+    """The abilities of writing that a template has not, or has otherwise than most."""
+    return differing(probe(ChatTemplate(source)))
+
+
+def differing(able: Abilities) -> set[str]:
+    fields = set(Abilities.__struct_fields__) - {"reasoning"}
+    return {name for name in fields if getattr(able, name) != getattr(ABLE, name)}
+
+
+@pytest.mark.parametrize(("source", "expected"), [(TOOLS, True), (CHATML, False)])
+def test_a_switch_for_reasoning_is_seen(source, expected) -> None:
+    """It shows in what is written."""
+    assert probe(ChatTemplate(source)).reasoning is expected
+
+
+@pytest.mark.parametrize("source", ["", "Hello!", "{{ raise_exception('') }}", "{{ messages | length }}"])
+def test_a_template_that_drops_the_user_is_broken(source) -> None:
+    """It is found when the model is loaded, not by the first client."""
+    with pytest.raises(BrokenTemplateError, match="does not write what a user says"):
+        probe(ChatTemplate(source))
 
 
 def test_a_template_with_tools_can_do_everything() -> None:
@@ -119,8 +137,5 @@ def test_real_templates_are_seen_for_what_they_are(name, missing) -> None:
     except FileNotFoundError:
         pytest.skip("the shared templates are not here")
 
-    differing = {
-        field for field in Abilities.__struct_fields__ if getattr(able, field) != getattr(ABLE, field)
-    }
-    assert missing <= differing
-    assert missing or not differing
+    assert missing <= differing(able)
+    assert missing or not differing(able)

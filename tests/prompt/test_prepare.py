@@ -108,7 +108,7 @@ def test_no_family_lets_a_client_write_its_markers(name, space) -> None:
             "{% endfor %}{% endfor %}{% for message in messages %}{{ message.content }}{% endfor %}"
         ),
         "{% for message in messages %}{{ message.content | replace('X', '') }}{% endfor %}{{ messages | length }}",
-        "{% for message in messages %}{{ message.content[1:-1] | upper | lower }}{% endfor %}{{ messages | length }}",
+        "{% for message in messages %}{{ message.content }}{{ message.content[1:-1] | upper | lower }}{% endfor %}{{ messages | length }}",
         "{% for message in messages %}{{ '<' ~ message.content ~ '>' }}{% endfor %}",
         "{% for message in messages %}{{ message.content.split('X') | join('') }}{% endfor %}",
         "{% for message in messages %}{{ '%s%s' | format('<', message.content) }}{% endfor %}",
@@ -206,10 +206,11 @@ def test_reasoning_is_asked_for_by_effort() -> None:
 
 def test_a_template_for_functions_is_used_for_functions() -> None:
     """A file may bring a second template for requests that declare functions."""
-    prepare = preparer("plain", tool_template="with tools")
+    prepare = preparer("{{ messages[0].content }}", tool_template="tools: {{ tools | tojson }}" + PLAIN)
 
-    assert prepare.compose(request(user("Hi")), NOW).text == "plain"
-    assert prepare.compose(request(user("Hi"), tools=(FunctionTool("f"),)), NOW).text == "with tools"
+    assert prepare.compose(request(user("Hi")), NOW).text == "Hi"
+    assert prepare.compose(request(user("Hi"), tools=(FunctionTool("f"),)), NOW).text.startswith("tools: [{")
+    assert prepare.able.tools
 
 
 @pytest.mark.parametrize(
@@ -234,13 +235,11 @@ def test_plain_turns_are_what_they_are_called() -> None:
 
 def test_special_texts_are_told_to_the_template() -> None:
     """`bos_token` and `eos_token` are the vocabulary's, and become tokens when the template writes them."""
-    prompt = preparer("{{ bos_token }}a{{ eos_token }}", add_bos=True).compose(request(user("Hi")), NOW)
+    template = "{{ bos_token }}{{ messages[0].content }}{{ eos_token }}"
+    asked = request(user("a"))
 
-    assert prompt.tokens == (256, 97, 258)
-    assert (
-        preparer("{{ bos_token }}|{{ eos_token }}", bos=None, eos=None).compose(request(user("H")), NOW).text
-        == "|"
-    )
+    assert preparer(template, add_bos=True).compose(asked, NOW).tokens == (256, 97, 258)
+    assert preparer(template, bos=None, eos=None).compose(asked, NOW).tokens == (97,)
 
 
 def test_images_are_refused_by_path() -> None:
@@ -272,7 +271,7 @@ def test_what_a_template_drops_does_not_count() -> None:
 def test_an_empty_prompt_is_refused() -> None:
     """An engine cannot be given nothing."""
     with pytest.raises(Refusal, match="writes nothing"):
-        preparer("{# nothing #}").prepare(request(user("Hi")), NOW)
+        preparer("{{ messages[0].content | trim }}").prepare(request(user(" ")), NOW)
 
 
 def test_a_broken_template_is_an_operators_error() -> None:

@@ -93,11 +93,11 @@ def test_a_template_that_fails_is_asked_for_less() -> None:
     assert plain(render(asked, strict, probe(strict), {}, NOW, LIMIT)) == "usera\n\nb\n\nc"
 
 
-def test_a_template_that_writes_nothing_at_all_is_a_refusal() -> None:
+def test_a_conversation_that_no_rung_writes_is_a_refusal() -> None:
     """If not even alternating turns can be written, the client is told."""
-    hopeless = ChatTemplate("{{ raise_exception('') }}")
+    picky = ChatTemplate("{% if messages | length == 1 %}{{ messages[1].content.x }}{% endif %}" + LOOP)
     with pytest.raises(Refusal, match="cannot write this conversation"):
-        render(normalise(request(user("u"))), hopeless, probe(hopeless), {}, NOW, LIMIT)
+        render(normalise(request(user("u"))), picky, Abilities(), {}, NOW, LIMIT)
 
 
 def test_the_least_able_are_asked_as_they_want_to_be() -> None:

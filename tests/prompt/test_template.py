@@ -40,7 +40,15 @@ def test_time_stands_still() -> None:
 
 
 @pytest.mark.parametrize(
-    "source", ["{% if %}", "{{ 'a", "{% for x in y %}", "{{ x | nofilter }}", "{% call %}"]
+    "source",
+    [
+        "{% if %}",
+        "{{ 'a",
+        "{% for x in y %}",
+        "{{ x | nofilter }}",
+        "{% call %}",
+        "{% for x in y %}" * 25 + "{% endfor %}" * 25,
+    ],
 )
 def test_a_broken_template_is_found_when_it_is_loaded(source) -> None:
     """A template that does not compile is an error for the operator, not for each client."""
