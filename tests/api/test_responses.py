@@ -15,7 +15,7 @@ from tests.service.fakes import FakeModel, Gate, Step, finished, said, started, 
 
 @pytest.fixture(scope="module")
 def node() -> Iterator[Running]:
-    with serving(FakeModel(said("Hel", "lo", "!"), max_request_bytes=1_000_000)) as running:
+    with serving(FakeModel(said("Hell", "o", "!"), max_request_bytes=1_000_000)) as running:
         yield running
 
 

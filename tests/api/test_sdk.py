@@ -11,7 +11,7 @@ from tests.service.fakes import MODEL, FakeModel, finished, said, started, token
 
 @pytest.fixture(scope="module")
 def node() -> Iterator[Running]:
-    with serving(FakeModel(said("Hel", "lo", "!"))) as running:
+    with serving(FakeModel(said("Hell", "o", "!"))) as running:
         yield running
 
 
@@ -50,7 +50,7 @@ def test_the_stream_helper(node: Running) -> None:
         texts = [event.snapshot for event in stream if event.type == "response.output_text.delta"]
         final = stream.get_final_response()
 
-    assert texts == ["Hel", "Hello", "Hello!"]
+    assert texts == ["Hell", "Hello", "Hello!"]
     assert final.output_text == "Hello!"
 
 

@@ -121,7 +121,7 @@ class FakeModel:
             description="fake",
             load_seconds=0.1,
         )
-        self.scripts = list(scripts) or [said("Hel", "lo", "!")]
+        self.scripts = list(scripts) or [said("Hell", "o", "!")]
         self.prompt_tokens = prompt_tokens
         self.generations: list[FakeGeneration] = []
         self.submitted: list[tuple[Sampling, int | None, str]] = []

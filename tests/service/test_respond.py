@@ -58,7 +58,7 @@ def refused(model: FakeModel, data: bytes | None = None, **limits: Any) -> Refus
 
 def test_an_answer_without_streaming_is_one_body() -> None:
     """The body has the text, the usage, the times and the extension object."""
-    answer, record = ask(FakeModel(said("Hel", "lo")))
+    answer, record = ask(FakeModel(said("Hell", "o")))
 
     assert answer["status"] == "completed"
     assert answer["output"][0]["content"][0]["text"] == "Hello"
@@ -73,8 +73,8 @@ def test_an_answer_without_streaming_is_one_body() -> None:
 
 def test_a_stream_says_the_same_as_the_body() -> None:
     """With and without streaming, the response differs in ids and timing only."""
-    whole, _ = ask(FakeModel(said("Hel", "lo")))
-    frames, _ = ask(FakeModel(said("Hel", "lo")), body(stream=True))
+    whole, _ = ask(FakeModel(said("Hell", "o")))
+    frames, _ = ask(FakeModel(said("Hell", "o")), body(stream=True))
     streamed = frames[-1]["response"]
 
     assert [frame["sequence_number"] for frame in frames] == list(range(len(frames)))
