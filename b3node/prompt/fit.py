@@ -7,8 +7,9 @@ last, because it may have to go into the first user turn.
 
 What a template cannot say of functions is said in text, in one generic spelling (`GENERIC`): the functions are
 listed in the system text, a call is a JSON object between `<tool_call>` and `</tool_call>`, a result stands
-between `<tool_response>` and `</tool_response>` in a user turn. It is the spelling that most families with
-JSON calls were trained on.
+between `<tool_response>` and `</tool_response>` in a user turn. It is what most families with JSON calls were
+trained on. A template that knows neither functions nor calls says all three that way, even if it would write
+a result's turn like any other.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def fit(conversation: Conversation, able: Abilities) -> Conversation:
     turns: Iterator[Turn] = (_shaped(turn, able) for turn in conversation.turns)
     if able.calls and not able.parallel:
         turns = _one_call_a_turn(turns)
-    if not able.results:
+    if not able.results or not (able.tools or able.calls):
         turns = _results_as_text(turns)
     system = conversation.system
     if conversation.tools and not able.tools:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
 from functools import cache
 from pathlib import Path
 
 import pytest
 
+from b3node.contract.decode import decode_request
+from b3node.contract.image import images
+from b3node.contract.request import Request
 from b3node.prompt.abilities import Abilities, probe
 from b3node.prompt.template import ChatTemplate
 from tests.zoo.templates import CHATML, TOOLS
@@ -40,3 +44,13 @@ def compiled(name: str) -> tuple[ChatTemplate, Abilities]:
 def markers_in(name: str) -> tuple[str, ...]:
     """What in a template's text looks like a special token; its model's vocabulary has most of them."""
     return tuple(sorted({*_MARKER.findall(source(name)), "<s>", "</s>", "<tool_call>", "<tool_response>"}))
+
+
+@cache
+def sent_by_clients() -> tuple[Request, ...]:
+    """What real clients sent and the node takes, but for images; nothing if the shared folder is not there."""
+    path = FOLDER.parent / "client_requests.jsonl"
+    lines = path.read_text("utf-8").splitlines() if path.exists() else []
+    bodies = (entry["body"] for entry in map(json.loads, lines) if entry["accepted"])
+    requests = (decode_request(json.dumps(body).encode()) for body in bodies)
+    return tuple(request for request in requests if not any(images(request.input)))

@@ -98,6 +98,16 @@ def test_results_that_cannot_be_written_are_a_user_turn() -> None:
     )
 
 
+def test_a_template_without_functions_and_calls_says_results_as_text_too() -> None:
+    """A turn of a role `tool` would say nothing to a model that was told of tags."""
+    conversation = talk(says("u"), AssistantTurn(calls=(ONE,)), TOLD)
+    told = says("<tool_response>\nr\n</tool_response>")
+
+    assert fitted(conversation, tools=False, calls=False).turns[2] == told
+    assert fitted(conversation, tools=False).turns[2] == TOLD
+    assert fitted(conversation, calls=False).turns[2] == TOLD
+
+
 def test_parallel_calls_become_rounds() -> None:
     """One call a turn, each followed by its own result; what was said stays with the first."""
     got = fitted(talk(says("u"), AssistantTurn("a", "t", (ONE, TWO)), TOLD, TOLD_TOO), parallel=False)

@@ -6,6 +6,7 @@ import json
 import struct
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -17,9 +18,10 @@ from b3node.prompt.prepare import Preparer
 from b3node.prompt.template import BrokenTemplateError
 from tests.prompt.corpus import ALL, markers_in, source
 from tests.prompt.fakes import CONTROL, USER_DEFINED, FakeVocabulary, special_tokens
-from tests.prompt.histories import assistant, call, developer, output, request, system, user
+from tests.prompt.histories import HISTORIES, assistant, call, developer, output, request, system, user
 from tests.zoo.templates import TOOLS
 
+GOLDEN = Path(__file__).parent / "golden"
 NOW = datetime(2026, 11, 29, 12, tzinfo=UTC)
 ROOM = 1_000_000
 
@@ -175,6 +177,15 @@ def test_a_prompt_reads_as_the_template_wrote_it() -> None:
     assert FakeVocabulary().read(prompt.tokens) == prompt.text
     assert [prompt.tokens[mark - 1] for mark in prompt.marks] == [258] * 4
     assert 259 not in prompt.tokens
+
+
+@pytest.mark.parametrize(("template", "history"), [("tools", "folded"), ("plain", "two_calls")])
+def test_whole_prompts_are_known(template, history) -> None:
+    """Golden files: a template's own spelling of calls, and the generic one where it has none."""
+    source = {"tools": TOOLS, "plain": PLAIN}[template]
+    prompt = preparer(source).compose(HISTORIES[history], NOW)
+
+    assert prompt.text == (GOLDEN / f"{template}-{history}.txt").read_text("utf-8")
 
 
 def test_what_is_handed_on_are_little_endian_ids() -> None:

@@ -16,7 +16,7 @@ from b3node.prompt.provenance import plain
 from b3node.prompt.render import render
 from b3node.prompt.template import ChatTemplate
 from b3node.prompt.turns import normalise
-from tests.prompt.corpus import ALL, compiled, source
+from tests.prompt.corpus import ALL, compiled, sent_by_clients, source
 from tests.prompt.histories import HISTORIES, assistant, call, output, request, user
 from tests.prompt.test_abilities import LOOP
 
@@ -50,6 +50,13 @@ def written(name, asked) -> str:
 def test_every_template_writes_every_history(name) -> None:
     """Whatever agents send is served; nothing ends in a template's error or with Python's None in it."""
     for asked in HISTORIES.values():
+        assert len(written(name, asked)) < LIMIT
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_template_writes_what_clients_send(name) -> None:
+    """Real requests, an eighth of them for each template, so that each is written by several."""
+    for asked in sent_by_clients()[len(name) % 8 :: 8]:
         assert len(written(name, asked)) < LIMIT
 
 
