@@ -34,7 +34,8 @@ _log_callback = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_v
 
 
 def begin() -> None:
-    """Silences the library and starts its backends; call once a process, before any other call."""
+    """Silences the library and starts its backends; call it before a load. What was said before is forgotten."""
+    _last_words.clear()
     lib.llama_log_set(_log_callback, ctypes.c_void_p(0))
     lib.llama_backend_init()
 
