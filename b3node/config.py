@@ -23,11 +23,22 @@ import msgspec
 MAX_REQUEST_BYTES: Final = 10_485_760
 """Bytes of a request body that a model takes when nothing else is configured (contract decisions)."""
 
+LARGEST_REQUEST: Final = 1 << 25
+"""Bytes that a request body may have at most, whatever is configured: between processes it travels in one frame,
+and a frame has at most 64 MiB."""
+
 Count = Annotated[int, msgspec.Meta(ge=1, le=1 << 30)]
+Bytes = Annotated[int, msgspec.Meta(ge=0, le=1 << 44)]
 Layers = Annotated[int, msgspec.Meta(ge=0, le=10_000)]
 Port = Annotated[int, msgspec.Meta(ge=0, le=65_535)]
+Bytes = Annotated[int, msgspec.Meta(ge=1, le=LARGEST_REQUEST)]
 Gap = Annotated[float, msgspec.Meta(gt=0, le=10)]
 ModelId = Annotated[str, msgspec.Meta(min_length=1, max_length=256)]
+
+_FAULT: Final = re.compile(r"(?P<what>.*?)(?: - at (?P<key>`key` in )?`\$\.?(?P<path>.*)`)?", re.DOTALL)
+_FIELD: Final = re.compile(
+    r"object (?P<known>contains unknown|missing required) field `(?P<name>.*)`", re.DOTALL
+)
 
 
 class ConfigError(Exception):
@@ -39,7 +50,8 @@ class ModelConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `ctx` is the tokens of one conversation, `cells` those of the whole KV cache, `parallel` the sequences
     that run at once, `gpu_layers` how many layers go to the GPU (all, when not said), `threads` how many
-    CPU threads compute, `token_gap` the seconds that a running stream may wait because of a new prompt.
+    CPU threads compute, `host_cache` the bytes of host memory for prefixes that leave the KV cache, `token_gap`
+    the seconds that a running stream may wait because of a new prompt.
     """
 
     path: str
@@ -48,8 +60,9 @@ class ModelConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     parallel: Count | None = None
     gpu_layers: Layers | None = None
     threads: Count | None = None
+    host_cache: Bytes | None = None
     token_gap: Gap | None = None
-    max_request_bytes: Count = MAX_REQUEST_BYTES
+    max_request_bytes: Bytes = MAX_REQUEST_BYTES
 
 
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -68,6 +81,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     parallel: Count | None = None
     gpu_layers: Layers | None = None
     threads: Count | None = None
+    host_cache: Bytes | None = None
     token_gap: Gap | None = None
     queue: Count = 32
     """Requests that may wait for a slot of one model; more hear `capacity_unavailable`."""
@@ -80,7 +94,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def model(self, name: str) -> ModelConfig:
         """One model's configuration with the top level's values filled in."""
         own = self.models[name]
-        shared = ("ctx", "cells", "parallel", "gpu_layers", "threads", "token_gap")
+        shared = ("ctx", "cells", "parallel", "gpu_layers", "threads", "host_cache", "token_gap")
         return msgspec.structs.replace(
             own, **{key: getattr(self, key) for key in shared if getattr(own, key) is None}
         )
@@ -89,13 +103,13 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def load(path: Path) -> Config:
     """The configuration in a TOML file. Raises `ConfigError`; model paths are taken relative to the file."""
     try:
-        config = msgspec.toml.decode(path.read_bytes(), type=Config)
+        config = _convert(msgspec.toml.decode(path.read_bytes()))
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror})") from error
-    except msgspec.ValidationError as error:
-        raise ConfigError(f"{path}: {_with_path(str(error))}") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: is not TOML ({error})") from error
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from error
     models = {
         name: msgspec.structs.replace(model, path=str(path.parent / Path(model.path).expanduser()))
         for name, model in config.models.items()
@@ -106,10 +120,7 @@ def load(path: Path) -> Config:
 def override(config: Config, **values: object) -> Config:
     """`config` with the given fields replaced where the value is not None. Raises `ConfigError`."""
     given = {key: value for key, value in values.items() if value is not None}
-    try:
-        return msgspec.convert({**msgspec.to_builtins(config), **msgspec.to_builtins(given)}, Config)
-    except msgspec.ValidationError as error:
-        raise ConfigError(_with_path(str(error))) from error
+    return _convert({**msgspec.to_builtins(config), **msgspec.to_builtins(given)})
 
 
 def check(config: Config) -> Config:
@@ -134,10 +145,34 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-def _with_path(message: str) -> str:
-    """Msgspec's words with the path in front: `$.models[...].ctx` becomes `models.*.ctx: ...`."""
-    found = re.fullmatch(r"(?P<what>.*?) - at `(?:key in )?\$\.?(?P<path>.*)`", message)
+def _convert(raw: dict[str, object]) -> Config:
+    """Builtins as a `Config`. Raises `ConfigError`."""
+    try:
+        return msgspec.convert(raw, Config)
+    except msgspec.ValidationError as error:
+        raise ConfigError(_explained(str(error), _culprit(raw.get("models")))) from error
+
+
+def _culprit(models: object) -> str | None:
+    """The name of the first model whose table is refused; msgspec does not tell it."""
+    for name, table in models.items() if isinstance(models, dict) else ():
+        try:
+            msgspec.convert(table, ModelConfig)
+        except msgspec.ValidationError:
+            return str(name)
+    return None
+
+
+def _explained(message: str, model: str | None) -> str:
+    """Msgspec's words with the path in front: `models."m".ctx: expected ...`."""
+    found = _FAULT.fullmatch(message)
     if found is None:
         return message
-    where = found["path"].replace("[...]", ".*").lstrip(".")
-    return f"{where}: {found['what']}" if where else found["what"]
+    path = (found["path"] or "").replace("[...]", f'."{model}"')
+    what = found["what"][:1].lower() + found["what"][1:]
+    if field := _FIELD.fullmatch(what):
+        path = f"{path}.{field['name']}".lstrip(".")
+        what = "there is no such option" if field["known"] == "contains unknown" else "is missing"
+    elif found["key"]:
+        what = f"a name: {what}"
+    return f"{path}: {what}"

@@ -1,53 +1,46 @@
-"""Who holds which KV cells: a tree of computed runs, one namespace an organization.
+"""Who holds which KV cells, what is kept of the finished ones, and what of that lies in host memory.
 
-What it decides: which computed prefix a new prompt can read, what a slot's end gives back, what is given
-up first. What it must not know: models, time, requests; a slot is a number, a clock is a counter.
+What it decides: which computed prefix a new prompt can read, what a slot's end gives back, what is given up
+first. What it must not know: models, time, requests; a slot is a number, and what is to happen below is told
+as moves, in order, for the plan to carry.
 
-In a unified KV cache a cell belongs to every sequence that reads it (`llama_memory_seq_cp` adds a reader,
-it copies nothing). So the cells in use are not the sum of the sequences' lengths but the sum over *runs*:
-a run is a piece of computed positions that the same readers share, and the runs form a tree, because
-sequences that share anything share it from position 0. A slot is a path from the root to its tip:
+In a unified KV cache a cell belongs to every sequence that reads it (`llama_memory_seq_cp` adds a reader and
+copies nothing), so the cells in use are the sum over resident runs, not over slots; see `runs`.
 
-    root -- [system prompt] -+- [question A][answer A]   <- slot 3, running
-                             +- [question B]             <- slot 5, kept for whoever asks again
+* A run is *locked* while a running slot reads it. Kept slots can be given up at any time: the least recently
+  used first, and from the namespace that keeps most when it keeps more than its fair share.
+* What is given up goes to host memory (`shelf`) where there is room: each run once, however many slots read
+  it. A prompt that begins like it gets it back, and shares it from then on.
+* Models with a state beside their cells (recurrent layers, sliding windows) can be entered only where it was
+  copied (`point`): at the prompt's marks and at the end. Their other cells are shared like any.
 
-Two slots may compute equal tokens independently; those are two runs with cells of their own, so siblings
-may begin alike, and `match` takes the longest. A run is split where a new reader leaves it; the lower part
-keeps its identity, so tips stay valid.
-
-A run is *locked* while a running slot reads it. Kept slots can be given up at any time: least recently
-used first, and from the namespace that keeps most when it keeps more than its fair share.
-
-Invariants (`check`): `used` is the sum of all runs, `locked` of the locked ones; a run's readers are the
-slots whose tip is at or below it; nobody reads an empty run except the root; used <= total.
+Invariants (`check`): `used` is the sum of the resident runs and at most `total`, `locked` that of the locked
+ones; readers are the slots at or below a run; what is not resident has a copy, and nothing resident hangs
+under it; the shelf's books are what the tree refers to, and within the budget.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
-import numpy.typing as npt
+import msgspec
 
-Ids = npt.NDArray[np.int32]
+from b3node.engine.plan import Drop, Forget, Load, Move, Point, Restore, Save, Share
+from b3node.engine.runs import Ids, Run, walk
+from b3node.engine.shelf import Shelf
+
 SMALLEST_KEPT: Final = 16
 """Tokens below which a finished slot is not worth keeping."""
 
 
-@dataclass(slots=True, eq=False)
-class Run:
-    """Cells that the same slots read; `readers` counts them all, `locks` the running ones among them."""
+class Match(msgspec.Struct, frozen=True):
+    """What a prompt can read: the first `length` positions of the path to `run`, `resident` of them in cells."""
 
-    parent: Run | None
-    tokens: array[int] = field(default_factory=lambda: array("i"))
-    children: list[Run] = field(default_factory=list)
-    tips: set[int] = field(default_factory=set)
-    """Slots that end here."""
-    readers: int = 0
-    locks: int = 0
+    run: Run | None = None
+    length: int = 0
+    resident: int = 0
 
 
 @dataclass(slots=True)
@@ -62,15 +55,27 @@ class Holding:
 
 
 class Cells:
-    """Accounts for `total` cells; every method mutates it unless it says otherwise."""
+    """Accounts for `total` cells. Every method mutates it unless it says otherwise.
 
-    def __init__(self, total: int) -> None:
+    Args:
+        total: cells of the cache.
+        shelf: host memory.
+        stateful: whether a prefix can be entered only at copied states.
+    """
+
+    def __init__(self, total: int, shelf: Shelf, *, stateful: bool) -> None:
         self.total = total
         self.used = 0
         self.locked = 0
+        self.moves: list[Move] = []
+        self._shelf = shelf
+        self._stateful = stateful
         self._roots: dict[str, Run] = {}
         self._held: dict[int, Holding] = {}
         self._clock = 0
+
+    def __contains__(self, slot: int) -> bool:
+        return slot in self._held
 
     @property
     def free(self) -> int:
@@ -83,196 +88,254 @@ class Cells:
         idle = [(held.touched, slot) for slot, held in self._held.items() if not held.running]
         return [slot for _, slot in sorted(idle)]
 
-    def __contains__(self, slot: int) -> bool:
-        return slot in self._held
-
     def length(self, slot: int) -> int:
         """Positions that `slot` holds; changes nothing."""
         return self._held[slot].length
 
-    def open(self, slot: int, namespace: str) -> None:
-        """Begins an empty running slot."""
+    def take_moves(self) -> tuple[Move, ...]:
+        """What has to happen below since the last call, in order."""
+        moves, self.moves = tuple(self.moves), []
+        return moves
+
+    # -- reading what is there -----------------------------------------------------------------------
+
+    def match(self, namespace: str, known: Ids) -> Match:
+        """The longest beginning of `known` that can be read; changes nothing."""
+        best = Match()
+        root = self._roots.get(namespace)
+        for run, agreed in walk(root, known) if root is not None else ():
+            length = self._enterable(run, agreed)
+            resident = length if run.readers else 0
+            if (length, resident) > (best.length, best.resident):
+                best = Match(run, length, resident)
+        return best if best.run is None else self._with_resident(best)
+
+    def enter(self, slot: int, namespace: str, match: Match) -> None:
+        """Opens an empty running slot that reads what was matched, bringing back what is not resident."""
         root = self._roots.setdefault(namespace, Run(None))
         self._held[slot] = Holding(namespace, root)
         root.tips.add(slot)
         self._count(root, readers=1, locks=1)
+        if match.run is None:
+            return
+        tip = match.run if match.run.end == match.length else match.run.split(match.length)
+        self._share(slot, tip)
+        self._held[slot].length = match.length
+        self._load(slot, tip)
+        if self._stateful:
+            self.moves.append(Restore(slot, tip.points[match.length]))
+        self._shelf.touch(tip)
+        self._touch(self._held[slot])
 
-    def match(self, namespace: str, known: Ids) -> tuple[int, int]:
-        """The slot that shares most with `known` and how many positions; (-1, 0) when none; changes nothing."""
-        root = self._roots.get(namespace)
-        if root is None:
-            return -1, 0
-        run, length = self._deepest(root, known)
-        return (_any_tip(run), length) if length else (-1, 0)
+    def newly_locked(self, match: Match) -> int:
+        """Cells of a match that are in use but not locked yet; changes nothing."""
+        runs = match.run.path() if match.run is not None else []
+        return sum(min(run.end, match.length) - run.start for run in runs if run.readers and not run.locks)
 
-    def share(self, source: int, target: int, length: int) -> None:
-        """Lets the open, empty slot `target` read the first `length` positions of `source`."""
-        run = self._cut(source, length)
-        held = self._held[target]
-        self._move(target, run)
-        held.length = length
-        self._touch(source)
+    def to_load(self, match: Match) -> int:
+        """Free cells that are needed at once to bring back what is not resident; changes nothing."""
+        runs = match.run.path() if match.run is not None else []
+        return sum(run.copy.end - run.copy.start for run in runs if run.copy is not None and not run.readers)
+
+    # -- what a running slot does --------------------------------------------------------------------
 
     def extend(self, slot: int, tokens: array[int]) -> None:
         """Adds newly computed positions to a running slot."""
         held = self._held[slot]
         tip = held.tip
-        if tip.parent is None or tip.readers > 1 or tip.children:
-            tip = Run(held.tip)
+        if tip.parent is None or tip.readers > 1 or tip.children or tip.copy is not None:
+            tip = Run(held.tip, held.length)
             held.tip.children.append(tip)
-            self._move(slot, tip)
+            self._settle(slot, tip)
         tip.tokens.extend(tokens)
         held.length += len(tokens)
         self.used += len(tokens)
         self.locked += len(tokens)
 
+    def point(self, slot: int) -> None:
+        """Copies the recurrent state of a slot as it stands, so that it can be entered here again."""
+        held = self._held[slot]
+        if held.length < SMALLEST_KEPT or held.length in held.tip.points or not self._shelf.takes_state:
+            return
+        self.moves.append(Point(slot, self._shelf.put_state(held.tip, held.length)))
+        self._fit_shelf()
+        self._prune()
+
+    # -- its end -------------------------------------------------------------------------------------
+
     def keep(self, slot: int) -> bool:
-        """Ends a running slot and keeps what it holds, when that is worth it; False when it was released."""
+        """Ends a running slot but leaves it readable; False when that is not worth it and it was released."""
         held = self._held[slot]
         if held.length < SMALLEST_KEPT:
-            self.release(slot)
+            self.release(slot, shelve=False)
             return False
         held.running = False
         self._count(held.tip, readers=0, locks=-1)
-        self._touch(slot)
+        self._touch(held)
         return True
 
-    def release(self, slot: int) -> None:
-        """Gives up everything that `slot` alone reads."""
+    def release(self, slot: int, *, shelve: bool) -> None:
+        """Gives up the cells that `slot` alone reads; with `shelve`, copies them to host memory first."""
         held = self._held.pop(slot)
+        alone = [run for run in held.tip.path() if run.readers == 1]
+        if shelve and held.length >= SMALLEST_KEPT:
+            self._save(slot, alone)
+        self.moves.append(Drop(slot))
         held.tip.tips.discard(slot)
         self._count(held.tip, readers=-1, locks=-1 if held.running else 0)
-        self._prune(held.tip)
-        if not self._roots[held.namespace].readers:
-            del self._roots[held.namespace]
+        gone = next((run for run in alone if run.copy is None), None)
+        if gone is not None:
+            self._forget_below(gone)
+        self._fit_shelf()
+        self._prune()
 
-    def victim(self) -> int | None:
-        """The kept slot to give up next; changes nothing."""
-        kept = self.kept
-        if not kept:
-            return None
+    def victim(self, *, spare: int = -1) -> int | None:
+        """The kept slot to give up next, `spare` aside; changes nothing."""
+        kept = [slot for slot in self.kept if slot != spare]
         sums: dict[str, int] = {}
         for slot in kept:
             held = self._held[slot]
             sums[held.namespace] = sums.get(held.namespace, 0) + held.length
+        if not sums:
+            return None
         greedy = max(sums, key=sums.__getitem__)
         unfair = len(sums) > 1 and sums[greedy] * len(sums) > sum(sums.values())
         return next(slot for slot in kept if not unfair or self._held[slot].namespace == greedy)
 
-    def unlocked_part(self, slot: int, length: int) -> int:
-        """Of the first `length` positions of `slot`, those that no running slot reads; changes nothing."""
-        run: Run | None = self._held[slot].tip
-        end = self._held[slot].length
-        count = 0
-        while run is not None:
-            start = end - len(run.tokens)
-            if run.locks == 0:
-                count += max(min(end, length) - start, 0)
-            run, end = run.parent, start
-        return count
+    def resident_tip(self, match: Match) -> int:
+        """A slot that holds the resident part of a match; -1 when nothing of it is; changes nothing."""
+        runs = match.run.path() if match.run is not None else []
+        resident = [run for run in runs if run.readers]
+        return resident[-1].any_tip() if resident else -1
+
+    # -- the check -----------------------------------------------------------------------------------
 
     def check(self) -> None:
         """Raises `ValueError` unless every invariant of this module holds; changes nothing."""
-        runs = [run for root in self._roots.values() for run in _below(root)]
-        tips = sorted(slot for run in runs for slot in run.tips)
-        if tips != sorted(self._held):
+        runs = [run for root in self._roots.values() for run in root.below()]
+        if sorted(slot for run in runs for slot in run.tips) != sorted(self._held):
             raise ValueError("a slot has no tip, or a tip has no slot")
-        if self.used != sum(len(run.tokens) for run in runs) or self.used > self.total:
-            raise ValueError("the cells in use are not the sum of the runs")
+        if self.used != sum(len(run.tokens) for run in runs if run.readers) or self.used > self.total:
+            raise ValueError("the cells in use are not the sum of the resident runs")
         if self.locked != sum(len(run.tokens) for run in runs if run.locks):
             raise ValueError("the locked cells are not the sum of the locked runs")
         for run in runs:
             self._check_run(run)
+        keys = {run.copy.key for run in runs if run.copy is not None}
+        keys.update(key for run in runs for key in run.points.values())
+        if keys != set(self._shelf.items) or self._shelf.oldest() is not None:
+            raise ValueError("the shelf's books are not what the tree refers to")
 
     def _check_run(self, run: Run) -> None:
-        below = [slot for under in _below(run) for slot in under.tips]
+        below = [slot for under in run.below() for slot in under.tips]
         if run.readers != len(below) or run.locks != sum(self._held[slot].running for slot in below):
             raise ValueError("a run's readers are not the slots below it")
-        if run.parent is not None and (not run.readers or not run.tokens):
-            raise ValueError("a run without readers or without cells was not pruned")
+        if run.parent is None:
+            return
+        if not run.tokens or run.start != run.parent.end or (not run.readers and run.copy is None):
+            raise ValueError("a run has no tokens, no place or no copy")
+        if run.readers and run.parent.parent is not None and not run.parent.readers:
+            raise ValueError("something resident hangs under what is not")
+        if any(not run.start < place <= run.end for place in run.points):
+            raise ValueError("a state lies outside its run")
 
-    def _deepest(self, root: Run, known: Ids) -> tuple[Run, int]:
-        """The run in which the longest match ends, and the length of the match."""
-        best, length = root, 0
-        stack = [(child, 0) for child in root.children]
-        while stack:
-            run, start = stack.pop()
-            common = common_prefix(np.frombuffer(run.tokens, np.int32), known[start:])
-            if start + common > length:
-                best, length = run, start + common
-            if common == len(run.tokens):
-                stack.extend((child, start + common) for child in run.children)
-        return best, length
+    # -- the tree ------------------------------------------------------------------------------------
 
-    def _cut(self, slot: int, length: int) -> Run:
-        """The run on `slot`'s path that ends exactly at `length`, split there if need be."""
-        run = self._held[slot].tip
-        end = self._held[slot].length
-        while run.parent is not None and end - len(run.tokens) >= length:
-            end -= len(run.tokens)
-            run = run.parent
-        return run if end == length else _split(run, len(run.tokens) - (end - length))
+    def _enterable(self, run: Run, agreed: int) -> int:
+        """How far a path that agrees up to `agreed` in `run` can be entered within `run`."""
+        if not self._stateful:
+            return agreed
+        return max((place for place in run.points if place <= agreed), default=0)
 
-    def _move(self, slot: int, run: Run) -> None:
+    def _with_resident(self, match: Match) -> Match:
+        """The match with the length of its resident part."""
+        ends = [run.end for run in match.run.path() if run.readers] if match.run is not None else []
+        return Match(match.run, match.length, min(match.length, max(ends, default=0)))
+
+    def _share(self, slot: int, tip: Run) -> None:
+        """Lets a slot read the resident part of the path to `tip`."""
+        resident = [run for run in tip.path() if run.readers]
+        if resident:
+            source = resident[-1].any_tip()
+            self.moves.append(Share(source, slot, resident[-1].end))
+            self._touch(self._held[source])
+            self._settle(slot, resident[-1])
+
+    def _load(self, slot: int, tip: Run) -> None:
+        """Brings the rest of the path to `tip` back from host memory."""
+        for run in tip.path():
+            if not run.readers and run.copy is not None:
+                self.moves.append(Load(slot, run.start, run.end, run.copy.key))
+                self._settle(slot, run)
+
+    def _save(self, slot: int, runs: list[Run]) -> None:
+        """Copies runs to host memory that have no copy there yet, from the root downwards while they fit."""
+        for run in runs:
+            if run.copy is None:
+                if not self._shelf.takes(len(run.tokens)):
+                    return
+                copy = self._shelf.put_copy(run)
+                self.moves.append(Save(slot, run.start, run.end, copy.key))
+
+    def _settle(self, slot: int, run: Run) -> None:
         """Moves a running slot's tip to `run`, which lies below its present tip."""
         held = self._held[slot]
         held.tip.tips.discard(slot)
-        self._count(held.tip, readers=-1, locks=-1)
-        held.tip = run
         run.tips.add(slot)
         self._count(run, readers=1, locks=1)
+        self._count(held.tip, readers=-1, locks=-1)
+        held.tip = run
 
-    def _count(self, run: Run | None, *, readers: int, locks: int) -> None:
-        """Adds to the readers and locks of a run and of all above it."""
+    def _count(self, start: Run, *, readers: int, locks: int) -> None:
+        """Adds to the readers and locks of a run and of all above it, and to the sums they make."""
+        run: Run | None = start
         while run is not None:
-            before = bool(run.locks)
+            resident, locked = bool(run.readers), bool(run.locks)
             run.readers += readers
             run.locks += locks
-            self.locked += (bool(run.locks) - before) * len(run.tokens)
+            self.used += (bool(run.readers) - resident) * len(run.tokens)
+            self.locked += (bool(run.locks) - locked) * len(run.tokens)
             run = run.parent
 
-    def _prune(self, run: Run) -> None:
-        """Frees the runs from `run` upwards that nobody reads any more."""
-        while run.parent is not None and not run.readers:
+    def _fit_shelf(self) -> None:
+        """Forgets what was used longest ago until the shelf's budget is kept."""
+        while (key := self._shelf.oldest()) is not None:
+            item = self._shelf.items[key]
+            if item.run is not None:
+                run = item.run
+                while item.position <= run.start and run.parent is not None:
+                    run = run.parent  # it was split since
+                del run.points[item.position]
+            for run in item.copy.runs if item.copy is not None else ():
+                run.copy = None
+            self._remove(key)
+            for run in item.copy.runs if item.copy is not None else ():
+                if not run.readers and run.parent is not None and run in run.parent.children:
+                    self._forget_below(run)
+
+    def _forget_below(self, run: Run) -> None:
+        """Cuts a run that is not resident out of the tree, with all below it and their copies."""
+        if run.parent is not None:
             run.parent.children.remove(run)
-            self.used -= len(run.tokens)
-            run = run.parent
+        for part in run.below():
+            for key in part.points.values():
+                self._remove(key)
+            part.points = {}
+            if part.copy is not None:
+                part.copy.runs.remove(part)
+                if not part.copy.runs:
+                    self._remove(part.copy.key)
+                part.copy = None
 
-    def _touch(self, slot: int) -> None:
+    def _remove(self, key: int) -> None:
+        self._shelf.remove(key)
+        self.moves.append(Forget(key))
+
+    def _prune(self) -> None:
+        """Forgets the namespaces of which nothing is left."""
+        for namespace in [name for name, root in self._roots.items() if not (root.readers or root.children)]:
+            del self._roots[namespace]
+
+    def _touch(self, held: Holding) -> None:
         self._clock += 1
-        self._held[slot].touched = self._clock
-
-
-def common_prefix(left: Ids, right: Ids) -> int:
-    """How many positions two id arrays share from their start.
-
-    >>> common_prefix(np.array([1, 2, 3], np.int32), np.array([1, 2, 9, 9], np.int32))
-    2
-    """
-    size = min(len(left), len(right))
-    differs = left[:size] != right[:size]
-    return int(differs.argmax()) if differs.any() else size
-
-
-def _split(run: Run, at: int) -> Run:
-    """Puts a new run with the first `at` tokens above `run`; `run` keeps the rest and its identity."""
-    upper = Run(run.parent, run.tokens[:at], [run], set(), run.readers, run.locks)
-    if run.parent is not None:
-        run.parent.children[run.parent.children.index(run)] = upper
-    run.parent = upper
-    run.tokens = run.tokens[at:]
-    return upper
-
-
-def _any_tip(run: Run) -> int:
-    """Some slot that ends at `run` or below it."""
-    while not run.tips:
-        run = run.children[0]
-    return next(iter(run.tips))
-
-
-def _below(run: Run) -> Iterator[Run]:
-    """`run` and every run under it."""
-    yield run
-    for child in run.children:
-        yield from _below(child)
+        held.touched = self._clock

@@ -1,4 +1,4 @@
-"""The decision for one step, as values: what to forget, what to share, what to compute."""
+"""The decision for one step, as values: what to forget, share, put away and bring back, what to compute."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ import msgspec
 
 
 class Drop(msgspec.Struct, frozen=True):
-    """Forget the cells of `slot` from position `start` on."""
+    """Forget everything that `slot` holds."""
 
     slot: int
-    start: int = 0
 
 
 class Share(msgspec.Struct, frozen=True):
@@ -20,6 +19,47 @@ class Share(msgspec.Struct, frozen=True):
     source: int
     target: int
     length: int
+
+
+class Save(msgspec.Struct, frozen=True):
+    """Copy the positions `start` .. `end` of `slot` to host memory under `key`."""
+
+    slot: int
+    start: int
+    end: int
+    key: int
+
+
+class Load(msgspec.Struct, frozen=True):
+    """Append to `slot` the positions `start` .. `end` out of what was saved under `key`."""
+
+    slot: int
+    start: int
+    end: int
+    key: int
+
+
+class Point(msgspec.Struct, frozen=True):
+    """Copy the recurrent state of `slot`, as it is now, to host memory under `key`."""
+
+    slot: int
+    key: int
+
+
+class Restore(msgspec.Struct, frozen=True):
+    """Give `slot` the recurrent state that was copied under `key`; its other cells are already there."""
+
+    slot: int
+    key: int
+
+
+class Forget(msgspec.Struct, frozen=True):
+    """Free the host memory under `key`."""
+
+    key: int
+
+
+Move = Drop | Share | Save | Load | Point | Restore | Forget
 
 
 class Chunk(msgspec.Struct, frozen=True):
@@ -34,7 +74,7 @@ class Chunk(msgspec.Struct, frozen=True):
 class Plan(msgspec.Struct, frozen=True):
     """One step: the moves in their order (a slot may be shared, dropped and filled anew), then the chunks."""
 
-    moves: tuple[Drop | Share, ...] = ()
+    moves: tuple[Move, ...] = ()
     chunks: tuple[Chunk, ...] = ()
 
     def __bool__(self) -> bool:

@@ -30,17 +30,22 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from b3node.engine.cells import Cells, Ids, common_prefix
+from b3node.engine.cells import Cells, Match
 from b3node.engine.governor import Governor
 from b3node.engine.messages import Finished, FinishReason, Started, Step, Submit, Token
-from b3node.engine.plan import Chunk, Drop, Plan, Share
+from b3node.engine.plan import Chunk, Plan
+from b3node.engine.runs import Ids, common_prefix
 from b3node.engine.sampling import BROKEN
 from b3node.engine.sequence import Sequence
+from b3node.engine.shelf import Shelf
 
 WORTH_WAITING: Final = 4
 """Shared tokens for which a prompt waits until another one has computed them: a wait costs a step or two,
 not waiting costs the tokens once more for every prompt that begins alike."""
 
+POINT_EVERY: Final = 256
+"""Generated tokens after which the state of a stateful model is copied, so that an answer that is sent back
+slightly changed is not computed again as a whole."""
 GROWTH: Final = 256
 """Tokens that a paused sequence is promised beyond those it has, when it comes back."""
 
@@ -54,13 +59,21 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     parallel: int
     """Sequences that run at once."""
     slots: int
-    """llama.cpp sequence ids: `parallel` of them run, the others keep prefixes (at least one where
-    prefixes are shared, so that a slot can be given up without giving up the prefix that is asked for)."""
+    """llama.cpp sequence ids: `parallel` of them run, the others keep prefixes (at least one, so that a slot
+    can be given up without giving up the prefix that is asked for)."""
     waiting: int
     batch: int
     """Tokens that one step can hold."""
-    shares: bool
-    """Whether a prefix can be shared at any position (attention-only models)."""
+    stateful: bool
+    """Whether a prefix can be entered only where its state was copied (recurrent and windowed layers)."""
+    hot: int
+    """Cells of finished sequences that stay in the cache beside running ones: every step looks past them."""
+    shelf: int
+    """Bytes of host memory for what leaves the cache."""
+    token_bytes: int
+    """Bytes of one position's cells."""
+    state_bytes: int
+    """Bytes of one sequence's state, 0 where there is none."""
 
 
 class Scheduler:
@@ -77,14 +90,14 @@ class Scheduler:
         self, limits: Limits, *, eog: frozenset[int], pieces: Many[bytes], governor: Governor
     ) -> None:
         self.limits = limits
-        self.cells = Cells(limits.cells)
+        shelf = Shelf(budget=limits.shelf, token_bytes=limits.token_bytes, state_bytes=limits.state_bytes)
+        self.cells = Cells(limits.cells, shelf, stateful=limits.stateful)
         self.governor = governor
         self.waiting: deque[Sequence] = deque()
         self.running: dict[int, Sequence] = {}
         self._eog = eog
         self._pieces = pieces
         self._slots = list(range(limits.slots - 1, -1, -1))
-        self._moves: list[Drop | Share] = []
         self._started: list[Started] = []
         self._finished: list[Finished] = []
 
@@ -113,18 +126,17 @@ class Scheduler:
     @property
     def idle(self) -> bool:
         """Whether a step would bring nothing; changes nothing."""
-        return not (self.running or self.waiting or self._moves or self._finished)
+        return not (self.running or self.waiting or self.cells.moves or self._finished)
 
     def plan(self, now: float) -> Plan:
         """What the next step is to do; admits, pauses and expires sequences on the way."""
         self._expire(now)
         self._admit(now)
+        self._cool()
         chunks = self._chunks()
         while self._lacking(chunks) and self._pause():
             chunks = self._chunks()
-        plan = Plan(tuple(self._moves), tuple(chunks))
-        self._moves = []
-        return plan
+        return Plan(self.cells.take_moves(), tuple(chunks))
 
     def apply(self, plan: Plan, drawn: Mapping[int, int], *, now: float, seconds: float) -> Step:
         """Takes in a computed plan: `drawn` maps a slot to its new token (or `BROKEN`).
@@ -136,6 +148,8 @@ class Scheduler:
             sequence = self.running[chunk.slot]
             sequence.computed += len(chunk.tokens)
             self.cells.extend(chunk.slot, chunk.tokens)
+            if self.limits.stateful and self._worth_a_point(sequence):
+                self.cells.point(chunk.slot)
             if chunk.logits:
                 self._take(sequence, drawn[chunk.slot], tokens, now)
         self._observe(plan, seconds)
@@ -150,13 +164,13 @@ class Scheduler:
         for chunk in plan.chunks:
             sequence = self.running.pop(chunk.slot)
             self._report(sequence, "failed", now)
-            self._free(chunk.slot)
+            self._free(chunk.slot, shelve=False)
         return self._step([], 0.0)
 
     def shrink(self, plan: Plan, *, now: float) -> Step:
         """Takes in that a step did not fit: keeps nothing, pauses the youngest of it, or ends the only one."""
         while (victim := self.cells.victim()) is not None:
-            self._free(victim)
+            self._free(victim, shelve=True)
         youngest = self.running[plan.chunks[-1].slot]
         if len(plan.chunks) > 1:
             self._requeue(youngest)
@@ -187,11 +201,11 @@ class Scheduler:
         held_back: set[int] = set()
         while len(self.running) < self.limits.parallel and (sequence := self._next(held_back)):
             known = np.frombuffer(sequence.known, np.int32)[:-1].copy()
-            source, length = self._match(sequence, known)
-            if self._leader_ahead(sequence, known, length):
+            match = self.cells.match(sequence.namespace, known)
+            if self._leader_ahead(sequence, known, match.length):
                 held_back.add(sequence.id)
-            elif self._fits(sequence, source, length):
-                self._enter(sequence, source, length, now)
+            elif self._fits(sequence, match):
+                self._enter(sequence, known, match, now)
             else:
                 return
 
@@ -205,48 +219,70 @@ class Scheduler:
             candidates, key=lambda s: (not s.paused, load.get(s.namespace, 0), s.arrived), default=None
         )
 
-    def _match(self, sequence: Sequence, known: Ids) -> tuple[int, int]:
-        """The slot that holds most of a prompt's beginning, and how much; changes nothing."""
-        return self.cells.match(sequence.namespace, known) if self.limits.shares else (-1, 0)
-
-    def _enter(self, sequence: Sequence, source: int, length: int, now: float) -> None:
-        """Puts a waiting sequence into a slot that reads `length` positions of `source`."""
-        slot = self._slot(spare=source)
-        self.cells.open(slot, sequence.namespace)
-        if length:
-            self.cells.share(source, slot, length)
-            self._moves.append(Share(source, slot, length))
+    def _enter(self, sequence: Sequence, known: Ids, match: Match, now: float) -> None:
+        """Puts a waiting sequence into a slot that reads what was matched."""
+        slot = self._slot(spare=self.cells.resident_tip(match))
+        match = self._room_to_load(sequence, known)
+        self.cells.enter(slot, sequence.namespace, match)
         self.waiting.remove(sequence)
         self.running[slot] = sequence
-        sequence.slot, sequence.computed = slot, length
+        sequence.slot, sequence.computed = slot, match.length
         if not sequence.paused:
-            sequence.admitted, sequence.cached = now, length
-            self._started.append(Started(sequence.id, now - sequence.arrived, length))
+            sequence.admitted, sequence.cached = now, match.length
+            self._started.append(Started(sequence.id, now - sequence.arrived, match.length))
         sequence.paused = False
+
+    def _room_to_load(self, sequence: Sequence, known: Ids) -> Match:
+        """What can be read once there is room to bring it back; nothing, where no room can be made.
+
+        Making room may forget what was matched before, so it is matched anew.
+        """
+        while True:
+            match = self.cells.match(sequence.namespace, known)
+            if self.cells.to_load(match) <= self.cells.free:
+                return match
+            victim = self.cells.victim(spare=self.cells.resident_tip(match))
+            if victim is None:
+                return Match()
+            self._free(victim, shelve=True)
 
     def _leader_ahead(self, sequence: Sequence, known: Ids, matched: int) -> bool:
         """Whether a running prompt of the same namespace is about to compute much more of `known`."""
-        if not self.limits.shares:
-            return False
         for leader in self.running.values():
             if leader.namespace == sequence.namespace and leader.pending > 1:
-                ahead = common_prefix(np.frombuffer(leader.known, np.int32), known)
+                ahead = self._enterable(leader, common_prefix(np.frombuffer(leader.known, np.int32), known))
                 if ahead > max(matched, leader.computed) and ahead - matched >= WORTH_WAITING:
                     return True
         return False
 
-    def _fits(self, sequence: Sequence, source: int, length: int) -> bool:
+    def _enterable(self, leader: Sequence, common: int) -> int:
+        """How far a follower will be able to enter what its leader computes; changes nothing."""
+        if not self.limits.stateful:
+            return common
+        return max((mark for mark in leader.marks if mark <= common), default=0)
+
+    def _fits(self, sequence: Sequence, match: Match) -> bool:
         """Whether the cells promised to the running ones and to `sequence` exist; changes nothing."""
         future = sum(max(s.promised - s.computed, 0) for s in self.running.values())
-        newly_locked = self.cells.unlocked_part(source, length) if length else 0
-        wanted = sequence.promised - length + newly_locked
+        wanted = sequence.promised - match.resident + self.cells.newly_locked(match)
         return self.cells.locked + future + wanted <= self.limits.cells
 
     def _slot(self, *, spare: int) -> int:
         """A free slot; the least recently used kept one, but not `spare`, is given up when there is none."""
         if not self._slots:
-            self._free(next(slot for slot in self.cells.kept if slot != spare))
+            victim = self.cells.victim(spare=spare)
+            if victim is None:
+                raise RuntimeError("fewer slots than running sequences and one")
+            self._free(victim, shelve=True)
         return self._slots.pop()
+
+    def _cool(self) -> None:
+        """Beside running sequences, keeps no more finished cells in the cache than are worth their cost."""
+        while self.running and self.cells.used - self.cells.locked > self.limits.hot:
+            victim = self.cells.victim()
+            if victim is None:
+                return
+            self._free(victim, shelve=True)
 
     # -- the step's chunks ---------------------------------------------------------------------------
 
@@ -256,11 +292,23 @@ class Scheduler:
         chunks = [self._chunk(s, 1) for s in streams]
         room = min(self.governor.allowance(streams=len(streams)), self.limits.batch - len(chunks))
         for sequence in self.running.values():
-            size = min(sequence.pending, room)
+            size = min(sequence.pending, room, self._to_next_mark(sequence))
             if sequence.pending > 1 and size > 0:
                 chunks.append(self._chunk(sequence, size))
                 room -= size
         return chunks
+
+    def _to_next_mark(self, sequence: Sequence) -> int:
+        """Tokens up to the next place where the state is to be copied: a chunk must end there."""
+        if not self.limits.stateful:
+            return sequence.pending
+        ahead = (mark - sequence.computed for mark in sequence.marks if mark > sequence.computed)
+        return next(ahead, sequence.pending)
+
+    def _worth_a_point(self, sequence: Sequence) -> bool:
+        """Whether someone may want to go on from where a sequence stands now."""
+        generated = sequence.computed - sequence.prompt
+        return sequence.computed in sequence.marks or (generated > 0 and generated % POINT_EVERY == 0)
 
     def _chunk(self, sequence: Sequence, size: int) -> Chunk:
         start = sequence.computed
@@ -274,7 +322,7 @@ class Scheduler:
             victim = self.cells.victim()
             if victim is None:
                 return True
-            self._free(victim)
+            self._free(victim, shelve=True)
         return False
 
     def _pause(self) -> bool:
@@ -309,16 +357,18 @@ class Scheduler:
             self.waiting.remove(sequence)
             return
         del self.running[sequence.slot]
-        if self.limits.shares and reason != "failed" and self.cells.keep(sequence.slot):
+        if reason == "failed":
+            self._free(sequence.slot, shelve=False)
             return
-        self._free(sequence.slot)
+        if self.limits.stateful:
+            self.cells.point(sequence.slot)
+        if not self.cells.keep(sequence.slot):
+            self._slots.append(sequence.slot)
 
-    def _free(self, slot: int) -> None:
-        """Gives a slot back, and its cells with it."""
-        if slot in self.cells:
-            self.cells.release(slot)
+    def _free(self, slot: int, *, shelve: bool) -> None:
+        """Gives a slot back; with `shelve`, what it held can be had again from host memory."""
+        self.cells.release(slot, shelve=shelve)
         self._slots.append(slot)
-        self._moves.append(Drop(slot))
 
     def _requeue(self, sequence: Sequence) -> None:
         """Pauses a running sequence: its tokens stay, its cells go, and it is the first to go on.
@@ -326,7 +376,9 @@ class Scheduler:
         Its promise grows, so that it comes back only to room in which it can go on for a while.
         """
         del self.running[sequence.slot]
-        self._free(sequence.slot)
+        if self.limits.stateful:
+            self.cells.point(sequence.slot)
+        self._free(sequence.slot, shelve=True)
         sequence.slot, sequence.computed, sequence.paused = -1, 0, True
         sequence.reserve = min(len(sequence.known) + GROWTH, sequence.limit)
         self.waiting.appendleft(sequence)

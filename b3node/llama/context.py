@@ -16,12 +16,14 @@ from typing import Any, Final
 import numpy as np
 
 from b3node.engine.backend import CellsFullError, DecodeError, Rows
-from b3node.engine.plan import Chunk, Drop, Plan, Share
+from b3node.engine.plan import Chunk, Drop, Forget, Load, Move, Plan, Point, Restore, Save, Share
 from b3node.llama.library import last_words, lib
 from b3node.llama.settings import Fit, KvType
 
 _FULL: Final = 1
 """`llama_decode`: no room in the cache; nothing was changed."""
+_WHOLE, _PARTIAL = 0, 1
+"""llama_state_seq flags: all of a sequence, or only what its cells do not say (recurrent state, windows)."""
 _KV_TYPES: Final[dict[KvType, int]] = {
     "f16": lib.GGML_TYPE_F16,
     "f32": lib.GGML_TYPE_F32,
@@ -81,8 +83,7 @@ class Context:
         params.n_ctx = fit.cells
         params.n_batch = fit.batch
         params.n_ubatch = fit.batch
-        params.n_seq_max = fit.slots
-        params.n_outputs_max = fit.slots  # fewer than n_seq_max abort the process
+        params.n_seq_max = params.n_outputs_max = fit.slots + 1  # fewer outputs abort; one to copy through
         params.n_threads = params.n_threads_batch = fit.threads
         params.type_k = params.type_v = _KV_TYPES[fit.kv_type]
         if fit.flash_attention is not None:
@@ -96,6 +97,8 @@ class Context:
         self._cells = int(lib.llama_n_ctx(self._pointer))
         self._n_vocab = n_vocab
         self._slots = fit.slots
+        self._scratch = fit.slots
+        self._copies: dict[int, bytes] = {}
         self._batch = Batch(fit.batch)
         self._no_rows: Rows = np.empty((0, n_vocab), np.float32)
 
@@ -119,11 +122,44 @@ class Context:
             raise DecodeError(f"llama_decode gave {status}: {last_words()}")
         return self._rows(rows)
 
-    def _move(self, move: Drop | Share) -> None:
-        if isinstance(move, Drop):
-            lib.llama_memory_seq_rm(self._memory, move.slot, move.start, -1)
-        else:
-            lib.llama_memory_seq_cp(self._memory, move.source, move.target, 0, move.length)
+    def state_size(self, slot: int, *, partial: bool) -> int:
+        """Bytes that a copy of a slot takes: of all of it, or of what is not in its cells."""
+        return int(lib.llama_state_seq_get_size_ext(self._pointer, slot, _PARTIAL if partial else _WHOLE))
+
+    def _move(self, move: Move) -> None:
+        match move:
+            case Drop(slot=slot):
+                lib.llama_memory_seq_rm(self._memory, slot, -1, -1)
+            case Share(source=source, target=target, length=length):
+                lib.llama_memory_seq_cp(self._memory, source, target, 0, length)
+            case Save(slot=slot, start=start, end=end, key=key):
+                lib.llama_memory_seq_cp(self._memory, slot, self._scratch, start, end)
+                self._copies[key] = self._read(self._scratch, _WHOLE)
+                lib.llama_memory_seq_rm(self._memory, self._scratch, -1, -1)
+            case Load(slot=slot, start=start, end=end, key=key):
+                self._write(self._scratch, self._copies[key], _WHOLE)
+                lib.llama_memory_seq_cp(self._memory, self._scratch, slot, start, end)
+                lib.llama_memory_seq_rm(self._memory, self._scratch, -1, -1)
+            case Point(slot=slot, key=key):
+                self._copies[key] = self._read(slot, _PARTIAL)
+            case Restore(slot=slot, key=key):
+                self._write(slot, self._copies[key], _PARTIAL)
+            case Forget(key=key):
+                del self._copies[key]
+
+    def _read(self, slot: int, flags: int) -> bytes:
+        """A copy of a slot's state. Raises `DecodeError` when llama.cpp gives none."""
+        size = int(lib.llama_state_seq_get_size_ext(self._pointer, slot, flags))
+        buffer = (ctypes.c_uint8 * size)()
+        if lib.llama_state_seq_get_data_ext(self._pointer, buffer, size, slot, flags) != size:
+            raise DecodeError("a state could not be copied")
+        return bytes(buffer)
+
+    def _write(self, slot: int, state: bytes, flags: int) -> None:
+        """Puts a copied state into a slot. Raises `DecodeError` when llama.cpp does not take it."""
+        buffer = (ctypes.c_uint8 * len(state)).from_buffer_copy(state)
+        if not lib.llama_state_seq_set_data_ext(self._pointer, buffer, len(state), slot, flags):
+            raise DecodeError("a state could not be restored")
 
     def _rows(self, count: int) -> Rows:
         if not count:
@@ -134,8 +170,7 @@ class Context:
     def _check(self, plan: Plan) -> None:
         """Raises `ValueError` for what would abort the process below, or be computed into nonsense."""
         slots = {chunk.slot for chunk in plan.chunks}
-        for move in plan.moves:
-            slots.update((move.slot,) if isinstance(move, Drop) else (move.source, move.target))
+        slots.update(slot for move in plan.moves for slot in _slots_of(move))
         if slots and not (min(slots) >= 0 and max(slots) < self._slots):
             raise ValueError("a plan names a slot that does not exist")
         if plan.tokens > self._batch.size or any(not chunk.tokens for chunk in plan.chunks):
@@ -150,6 +185,15 @@ class Context:
             raise ValueError("a plan names a position that does not exist")
         if not (min(chunk.tokens) >= 0 and max(chunk.tokens) < self._n_vocab):
             raise ValueError("a plan names a token that does not exist")
+
+
+def _slots_of(move: Move) -> tuple[int, ...]:
+    match move:
+        case Share(source=source, target=target):
+            return source, target
+        case Forget():
+            return ()
+    return (move.slot,)
 
 
 def _pointer(array: Any, kind: Any) -> Any:

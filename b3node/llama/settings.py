@@ -17,6 +17,12 @@ PARALLEL: Final = 16
 """Sequences that run at once when nothing is configured."""
 PARALLEL_RECURRENT: Final = 8
 """The same for models with recurrent state, which costs 20 to 75 MiB a sequence whether used or not."""
+KEPT_RECURRENT: Final = 3
+"""Further sequence ids of such models."""
+SHELF: Final = 1 << 30
+"""Bytes of host memory for prefixes that leave the cache when nothing is configured, if ..."""
+SHELF_SHARE: Final = 8
+"""... this part of the machine's memory is more than that."""
 KEPT: Final = 32
 """Further sequence ids that keep finished prefixes (attention-only models; each costs a logits row)."""
 BATCH: Final = 512
@@ -46,6 +52,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     threads: int | None = None
     flash_attention: bool | None = None
     kv_type: KvType = "f16"
+    host_cache: int | None = None
 
 
 class Fit(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,6 +64,7 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True):
     slots: int
     batch: int
     threads: int
+    shelf: int
     flash_attention: bool | None = None
     kv_type: KvType = "f16"
 
@@ -65,8 +73,8 @@ def fit(settings: Settings, *, n_ctx_train: int, recurrent: bool, offloaded: boo
     """The numbers for one model. `recurrent` covers hybrid models; `offloaded` means layers on a GPU."""
     n_ctx = settings.ctx or min(n_ctx_train or CTX_CPU, CTX_GPU if offloaded else CTX_CPU)
     cells = _rounded(max(settings.cells or 2 * n_ctx, n_ctx))
-    parallel = min(settings.parallel or (PARALLEL_RECURRENT if recurrent else PARALLEL), _SLOTS_MAX - 1)
-    slots = parallel if recurrent else min(parallel + KEPT, _SLOTS_MAX)
+    parallel = min(settings.parallel or (PARALLEL_RECURRENT if recurrent else PARALLEL), _SLOTS_MAX - 2)
+    slots = min(parallel + (KEPT_RECURRENT if recurrent else KEPT), _SLOTS_MAX - 1)
     return Fit(
         n_ctx=n_ctx,
         cells=cells,
@@ -74,9 +82,18 @@ def fit(settings: Settings, *, n_ctx_train: int, recurrent: bool, offloaded: boo
         slots=slots,
         batch=min(BATCH, cells),
         threads=settings.threads or usable_cores(),
+        shelf=min(SHELF, memory() // SHELF_SHARE) if settings.host_cache is None else settings.host_cache,
         flash_attention=settings.flash_attention,
         kv_type=settings.kv_type,
     )
+
+
+def memory() -> int:
+    """Bytes of the machine's memory, 0 where the system does not tell."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError):
+        return 0
 
 
 def usable_cores() -> int:

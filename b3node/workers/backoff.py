@@ -16,12 +16,14 @@ class Backoff:
     """Counts crashes; times are seconds of a monotonic clock.
 
     Args:
+        first: seconds before the first start; each further one doubles them.
         longest: seconds between two starts at most.
         gives_up: whether the child stays down after too many crashes. One that tenants' input can crash
             must not: they could take the node down with it.
     """
 
-    def __init__(self, *, longest: float = LONGEST, gives_up: bool = True) -> None:
+    def __init__(self, *, first: float = 1.0, longest: float = LONGEST, gives_up: bool = True) -> None:
+        self._first = first
         self._longest = longest
         self._gives_up = gives_up
         self._crashes: deque[float] = deque(maxlen=CRASHES)
@@ -39,4 +41,4 @@ class Backoff:
         self._streak += 1
         if self._gives_up and len(self._crashes) == CRASHES and now - self._crashes[0] <= WINDOW:
             return None
-        return float(min(2.0 ** min(self._streak - 1, 16), self._longest))
+        return float(min(self._first * 2.0 ** min(self._streak - 1, 16), self._longest))

@@ -1,8 +1,9 @@
 """The front's view of one engine: submits, hands out what it says, notices when it is gone or hangs.
 
-The engine is believed alive while steps arrive. A decode that hangs below Python (a lost GPU, a spinning
-barrier) sends none, so with work under way a silence of `max(10 s, 20 x the usual step)` ends in a kill;
-a step with much prompt in it may take up to 60 s.
+The engine is believed alive while steps arrive: it owes one for everything it was sent, and a further one as
+long as anything runs or waits. A decode that hangs below Python (a lost GPU, a spinning barrier) sends none,
+so a debt that is older than `Patience` allows ends in a kill. What clients do changes nothing about that:
+an engine that hangs is found out even if all of them leave.
 """
 
 from __future__ import annotations
@@ -30,8 +31,10 @@ from b3node.engine.messages import (
 )
 from b3node.errors import Refusal
 from b3node.prompt.prepared import Prepared
+from b3node.workers.backoff import Backoff
 from b3node.workers.generation import Mailbox
 from b3node.workers.orders import EngineOrder
+from b3node.workers.patience import Patience
 from b3node.workers.served import ModelFacts, State
 from b3node.workers.supervisor import Supervisor
 
@@ -39,10 +42,12 @@ RESERVED_OUTPUT: Final = 512
 """Tokens of output that admission counts on when a request names no limit (contract: else 512)."""
 FRESH: Final = 60.0
 """Seconds for which a decoded token proves that the engine works."""
-_SILENCE: Final = 10.0
-_SILENCE_STEPS: Final = 20.0
+DOWN_RETRY: Final = 60
+"""Seconds after which a client may ask again for a model that is down."""
 _BLEND: Final = 0.1
-_PATIENCE: Final = 60.0
+"""Weight of the newest step in the usual one."""
+_LOOKS: Final = 10.0
+"""How often a silence is looked at until it is too long."""
 _log = structlog.get_logger("b3node.workers")
 
 
@@ -57,6 +62,7 @@ class EngineClient:
         queue_seconds: float,
         environment: dict[str, str],
         progress: Callable[[str, float], None],
+        patience: Patience = Patience(),  # noqa: B008 - frozen
     ) -> None:
         self.state: State = "loading"
         self.facts: ModelFacts | None = None
@@ -64,14 +70,16 @@ class EngineClient:
         self._limit = order.waiting
         self._queue_seconds = queue_seconds
         self._progress = progress
+        self._patience = patience
         self._ids = itertools.count(1)
         self._live: dict[int, Mailbox] = {}
-        self._last_beat = time.monotonic()
+        self._owes_since: float | None = None
+        self._usual_step: float | None = None
         self._last_token = float("-inf")
-        self._usual_step = 0.0
         self._load_began = time.monotonic()
+        self._restarted = False
         self.settled = asyncio.Event()
-        """Set while the engine is ready, or down for good: loading is over, one way or the other."""
+        """Set once the first load is over, one way or the other."""
         self._watchdog: asyncio.Task[None] | None = None
         self._child: Supervisor[FromEngine] = Supervisor(
             f"engine {model}",
@@ -81,6 +89,7 @@ class EngineClient:
             hear=self._hear,
             ended=self._ended,
             environment=environment,
+            backoff=Backoff(first=patience.pause),
         )
 
     @property
@@ -117,8 +126,8 @@ class EngineClient:
         room = facts.n_ctx - prepared.prompt_tokens
         request = next(self._ids)
         mailbox = Mailbox(request, self._cancel)
-        if not self._live:
-            self._last_beat = time.monotonic()
+        if self._owes_since is None:
+            self._owes_since = time.monotonic()
         self._live[request] = mailbox
         self._child.send(
             Submit(
@@ -169,10 +178,12 @@ class EngineClient:
                 _log.error("model_not_loaded", model=self._model, reason=reason)
 
     def _step(self, step: Step) -> None:
-        now = self._last_beat = time.monotonic()
+        now = time.monotonic()
         if step.tokens:
             self._last_token = now
-            self._usual_step += _BLEND * (step.seconds - self._usual_step)
+        if step.running:
+            usual = step.seconds if self._usual_step is None else self._usual_step
+            self._usual_step = usual + _BLEND * (step.seconds - usual)
         live = self._live
         for output in step.started:
             self._deliver(live, output)
@@ -184,6 +195,7 @@ class EngineClient:
             live.pop(finished.id, None)
             if finished.reason == "stop":
                 self._last_token = now
+        self._owes_since = now if live or step.running or step.waiting else None
 
     def _deliver(self, live: dict[int, Mailbox], output: Started | Token | Finished) -> None:
         mailbox = live.get(output.id)
@@ -202,6 +214,9 @@ class EngineClient:
         )
         self.state = "ready"
         self._last_token = time.monotonic()
+        self._owes_since = self._usual_step = None
+        if self._restarted:
+            _log.info("engine_is_back", model=self._model, seconds=round(ready.load_seconds, 1))
         self._child.ready()
         self.settled.set()
 
@@ -209,10 +224,8 @@ class EngineClient:
         if self.state != "stopped":
             self.state = "restarting" if again else "failed"
             self._load_began = time.monotonic()
-        if again:
-            self.settled.clear()
-        else:
-            self.settled.set()
+        self._restarted = again
+        self.settled.set()
         self._fail_all()
 
     def _fail_all(self) -> None:
@@ -226,12 +239,11 @@ class EngineClient:
 
     def _unavailable(self) -> Refusal:
         if self.state == "failed":
-            words, seconds = "could not be started", 60
-        else:
-            words, seconds = "is starting", self._seconds_to_ready()
+            return down(self._model)
+        seconds = self._seconds_to_ready()
         return Refusal(
             "infer_backend_unavailable",
-            f"The model runtime of {self._model} {words}; retry in {seconds} seconds.",
+            f"The model runtime of {self._model} is starting; retry in {seconds} seconds.",
             retry_after=seconds,
         )
 
@@ -242,11 +254,30 @@ class EngineClient:
         return max(1, min(60, round(began + load - time.monotonic() + 0.5)))
 
     async def _watch(self) -> None:
-        """Kills an engine that has work and says nothing."""
+        """Kills an engine that owes a step and says nothing."""
+        pause = self._patience.silence / _LOOKS
         while True:
-            await asyncio.sleep(1.0)
-            silence = time.monotonic() - self._last_beat
-            allowed = max(_SILENCE, _SILENCE_STEPS * self._usual_step)
-            if self.state == "ready" and self._live and silence > min(allowed, _PATIENCE):
-                self._child.kill(f"no step for {silence:.0f} s with work under way")
-                self._last_beat = time.monotonic()
+            due = time.monotonic() + pause
+            await asyncio.sleep(pause)
+            if self.state != "ready" or self._owes_since is None:
+                continue
+            now = time.monotonic()
+            self._owes_since += max(now - due, 0.0)  # while the front stood still, it could not hear either
+            if (silence := now - self._owes_since) > self._allowed_silence():
+                self._child.kill(f"no step for {silence:.1f} s with work under way")
+                self._owes_since = None
+
+    def _allowed_silence(self) -> float:
+        patience, usual = self._patience, self._usual_step
+        if usual is None:
+            return patience.silence_most
+        return min(max(patience.silence, patience.silence_steps * usual), patience.silence_most)
+
+
+def down(model: str) -> Refusal:
+    """The answer for a model that cannot be served until somebody has looked after it."""
+    return Refusal(
+        "infer_backend_unavailable",
+        f"The model runtime of {model} could not be started; retry in {DOWN_RETRY} seconds.",
+        retry_after=DOWN_RETRY,
+    )

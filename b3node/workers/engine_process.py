@@ -53,6 +53,7 @@ def _settings(order: EngineOrder) -> Settings:
         parallel=order.parallel,
         gpu_layers=order.gpu_layers,
         threads=order.threads,
+        host_cache=order.host_cache,
     )
 
 
@@ -65,7 +66,11 @@ def _scheduler(model: Model, order: EngineOrder) -> Scheduler:
         slots=model.fit.slots,
         waiting=order.waiting,
         batch=model.fit.batch,
-        shares=model.shares,
+        stateful=model.stateful,
+        hot=model.hot,
+        shelf=model.fit.shelf,
+        token_bytes=model.token_bytes,
+        state_bytes=model.state_bytes,
     )
     return Scheduler(
         limits,

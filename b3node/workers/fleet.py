@@ -12,9 +12,10 @@ from b3node.config import Config, ModelConfig
 from b3node.contract.request import Request
 from b3node.engine.messages import Sampling
 from b3node.prompt.prepared import Prepared
-from b3node.workers.engine_client import EngineClient
+from b3node.workers.engine_client import EngineClient, down
 from b3node.workers.generation import Mailbox
 from b3node.workers.orders import EngineOrder, PrepareOrder
+from b3node.workers.patience import Patience
 from b3node.workers.prepare_pool import PreparePool
 from b3node.workers.served import ModelFacts, State
 
@@ -28,12 +29,18 @@ class FleetModel:
     """Implements `served.ServedModel` with an engine and a pool of prepare workers."""
 
     def __init__(
-        self, name: str, config: ModelConfig, node: Config, progress: Callable[[str, float], None]
+        self,
+        name: str,
+        config: ModelConfig,
+        node: Config,
+        progress: Callable[[str, float], None],
+        patience: Patience,
     ) -> None:
         self._name = name
         self._config = config
-        self._created = int(Path(config.path).stat().st_mtime)
+        self._created = _made(Path(config.path))
         self._pool_size = node.prepare_workers
+        self._patience = patience
         self._pool: PreparePool | None = None
         self.engine = EngineClient(
             name,
@@ -41,6 +48,7 @@ class FleetModel:
             queue_seconds=node.queue_seconds,
             environment=_environment(),
             progress=progress,
+            patience=patience,
         )
 
     @property
@@ -50,8 +58,8 @@ class FleetModel:
 
     @property
     def state(self) -> State:
-        """Where its engine stands now."""
-        return self.engine.state
+        """Where it stands now: what its engine says, unless no prompt can be prepared for it."""
+        return "failed" if self._has_no_prompts() else self.engine.state
 
     @property
     def facts(self) -> ModelFacts | None:
@@ -78,7 +86,9 @@ class FleetModel:
         }
 
     def require_ready(self) -> None:
-        """Raises `Refusal` `infer_backend_unavailable` with `Retry-After` unless the engine is up."""
+        """Raises `Refusal` `infer_backend_unavailable` with `Retry-After` unless requests can be served."""
+        if self._has_no_prompts():
+            raise down(self._name)
         self.engine.require_ready()
 
     async def prepare(self, request: Request) -> Prepared:
@@ -96,12 +106,11 @@ class FleetModel:
         """Whether the engine decodes; see `EngineClient.probe`."""
         return await self.engine.probe(within)
 
-    async def settle(self) -> State:
-        """Waits until the model is ready to be asked, or is down for good."""
+    async def settle(self) -> None:
+        """Waits until the model's first start is over: it is ready to be asked, or something is wrong with it."""
         await self.engine.settled.wait()
-        if self.state == "ready":
-            await asyncio.wait([asyncio.ensure_future(w.ready.wait()) for w in self._ready_pool().workers])
-        return self.state
+        if self.engine.state == "ready":
+            await self._ready_pool().settle()
 
     def start(self) -> None:
         """Starts the engine; the prepare workers follow once it has said how long its context is."""
@@ -117,9 +126,13 @@ class FleetModel:
         """The pool, started at first use: its workers need the context that the engine settled on."""
         if self._pool is None:
             n_ctx = self.facts.n_ctx if self.facts is not None else 0
-            self._pool = PreparePool(self._name, PrepareOrder(self._config.path, n_ctx), size=self._pool_size)
+            order = PrepareOrder(self._config.path, n_ctx)
+            self._pool = PreparePool(self._name, order, size=self._pool_size, patience=self._patience)
             self._pool.start()
         return self._pool
+
+    def _has_no_prompts(self) -> bool:
+        return self._pool is not None and self._pool.failed
 
 
 class Fleet:
@@ -127,10 +140,18 @@ class Fleet:
 
     Args:
         progress: called with a model's name and the share of it that is loaded, 0 to 1.
+        patience: how long it waits for its processes.
     """
 
-    def __init__(self, config: Config, progress: Callable[[str, float], None]) -> None:
-        self.models = {name: FleetModel(name, config.model(name), config, progress) for name in config.models}
+    def __init__(
+        self,
+        config: Config,
+        progress: Callable[[str, float], None],
+        patience: Patience = Patience(),  # noqa: B008 - frozen
+    ) -> None:
+        self.models = {
+            name: FleetModel(name, config.model(name), config, progress, patience) for name in config.models
+        }
 
     def start(self) -> None:
         """Starts every model's processes; needs a running event loop."""
@@ -138,12 +159,20 @@ class Fleet:
             model.start()
 
     async def settle(self) -> None:
-        """Waits until every model is ready or down for good."""
+        """Waits until every model's first start is over, well or not."""
         await asyncio.gather(*(model.settle() for model in self.models.values()))
 
     async def stop(self) -> None:
         """Ends every process."""
         await asyncio.gather(*(model.stop() for model in self.models.values()))
+
+
+def _made(path: Path) -> int:
+    """When a file was last written, in seconds since 1970; 0 if it has gone since the configuration was read."""
+    try:
+        return int(path.stat().st_mtime)
+    except OSError:
+        return 0
 
 
 def _order(config: ModelConfig, queue: int) -> EngineOrder:
@@ -154,6 +183,7 @@ def _order(config: ModelConfig, queue: int) -> EngineOrder:
         parallel=config.parallel,
         gpu_layers=config.gpu_layers,
         threads=config.threads,
+        host_cache=config.host_cache,
         gap=config.token_gap,
         waiting=queue,
     )

@@ -6,6 +6,7 @@ import select
 import socket
 from collections import deque
 from collections.abc import Sequence as Many
+from contextlib import suppress
 from typing import Generic, TypeVar
 
 import msgspec
@@ -18,6 +19,8 @@ _READ = 1 << 18
 
 class Line(Generic[M]):
     """Receives messages of type `M` and sends any Struct.
+
+    A front that is gone is never an error here: `receive` and `next` say so.
 
     Args:
         sock: a connected stream socket; used blocking, owned by the line.
@@ -35,7 +38,7 @@ class Line(Generic[M]):
     def receive(self, *, wait: bool) -> Many[M] | None:
         """Messages that have come; with `wait`, blocks until there is one. None when the front is gone."""
         while self._readable(wait=wait and not self._ready):
-            data = self._sock.recv(_READ)
+            data = self._read()
             if not data:
                 return None
             self._ready.extend(self._decode(payload) for payload in self._reader.feed(data))
@@ -54,7 +57,14 @@ class Line(Generic[M]):
 
     def send(self, message: msgspec.Struct) -> None:
         """Sends a message; blocks while the front does not read."""
-        self._sock.sendall(frame(self._encode(message)))
+        with suppress(ConnectionError):
+            self._sock.sendall(frame(self._encode(message)))
+
+    def _read(self) -> bytes:
+        try:
+            return self._sock.recv(_READ)
+        except ConnectionError:
+            return b""
 
     def _readable(self, *, wait: bool) -> bool:
         return bool(select.select([self._sock], [], [], None if wait else 0)[0])

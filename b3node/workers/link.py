@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
 import msgspec
 
@@ -15,7 +15,10 @@ M = TypeVar("M")
 
 
 class Link(asyncio.Protocol, Generic[M]):
-    """Calls `hear` for each message of type `M`, in order; `closed` is set when the child's end is gone."""
+    """Calls `hear` for each message of type `M`, in order; `closed` is set when the child's end is gone.
+
+    A child that sends what is no message is of no use any more: the link closes, and the child ends with it.
+    """
 
     def __init__(self, kind: type[M], hear: Callable[[M], None]) -> None:
         self.closed = asyncio.Event()
@@ -32,14 +35,15 @@ class Link(asyncio.Protocol, Generic[M]):
         _, link = await loop.create_connection(lambda: cls(kind, hear), sock=sock)
         return link
 
-    def send(self, message: msgspec.Struct) -> None:
+    def send(self, message: msgspec.Struct) -> int:
         """Sends a message, or does nothing when the child is gone (its end is then reported by `closed`).
 
-        Raises `FrameError` when the message is too large.
+        Returns the message's size in bytes. Raises `FrameError` when the message is too large.
         """
         data = frame(self._encode(message))
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(data)
+        return len(data)
 
     def close(self) -> None:
         """Closes this end: the child then ends by itself."""
@@ -48,18 +52,17 @@ class Link(asyncio.Protocol, Generic[M]):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Part of asyncio's Protocol."""
-        if isinstance(transport, asyncio.Transport):
-            self._transport = transport
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's do not inherit from it
 
     def data_received(self, data: bytes) -> None:
         """Part of asyncio's Protocol."""
         try:
-            payloads = self._reader.feed(data)
-        except FrameError:
+            messages = [self._decode(payload) for payload in self._reader.feed(data)]
+        except (FrameError, msgspec.DecodeError):
             self.close()
             return
-        for payload in payloads:
-            self._hear(self._decode(payload))
+        for message in messages:
+            self._hear(message)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Part of asyncio's Protocol."""

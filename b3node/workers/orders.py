@@ -19,6 +19,8 @@ class EngineOrder(msgspec.Struct, frozen=True, tag="engine_order", array_like=Tr
     parallel: int | None
     gpu_layers: int | None
     threads: int | None
+    host_cache: int | None
+    """Bytes of host memory for prefixes that leave the cache."""
     gap: float | None
     """Seconds between two tokens of a running stream that a prompt may cause at most."""
     waiting: int
@@ -64,13 +66,20 @@ class Refused(msgspec.Struct, frozen=True, tag="refused"):
     param: str | None
 
 
-FromPrepare = PrepareReady | PrepareFailed | Answer | Refused
+class Broke(msgspec.Struct, frozen=True, tag="broke"):
+    """A bug showed while a request was prepared; `trace` is for the operator's log, never for a client."""
+
+    trace: str
+
+
+FromPrepare = PrepareReady | PrepareFailed | Answer | Refused | Broke
 ToPrepare = PrepareOrder | Ask
 ToEngineProcess = EngineOrder | ToEngine
 
 __all__ = [
     "Answer",
     "Ask",
+    "Broke",
     "EngineOrder",
     "FromPrepare",
     "PrepareFailed",

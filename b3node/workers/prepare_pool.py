@@ -12,36 +12,45 @@ from typing import Final
 
 import structlog
 
-from b3node.contract.request import Message, Request, TextPart
+from b3node.contract.request import Request
 from b3node.errors import Refusal
 from b3node.prompt.prepared import Prepared
 from b3node.workers.backoff import Backoff
 from b3node.workers.orders import (
     Answer,
     Ask,
+    Broke,
     FromPrepare,
     PrepareFailed,
     PrepareOrder,
     PrepareReady,
     Refused,
 )
+from b3node.workers.patience import Patience
 from b3node.workers.supervisor import Supervisor
 
-SECONDS: Final = 2.0
-"""What one request may take (a template takes milliseconds; this is for busy machines) ..."""
-SECONDS_A_MEGABYTE: Final = 4.0
-"""... and for each megabyte of text on top, because 1 MB takes up to 2.6 s to tokenize."""
-WAIT: Final = 30.0
-"""How long a request waits for a worker that is starting or busy."""
+_PAUSE: Final = 1.0
+"""Seconds between two starts at most: what clients send must not keep a model from working for longer."""
 _log = structlog.get_logger("b3node.workers")
+
+
+class PrepareError(Exception):
+    """A bug showed in a prepare worker; the message is its traceback."""
 
 
 class PrepareWorker:
     """One prepare process; `ask` must not be called again before it has returned."""
 
-    def __init__(self, model: str, number: int, order: PrepareOrder) -> None:
+    def __init__(self, model: str, number: int, order: PrepareOrder, patience: Patience) -> None:
         self.ready = asyncio.Event()
+        """Set while it can be asked."""
+        self.settled = asyncio.Event()
+        """Set once its first start is over, one way or the other."""
+        self.failed = False
+        """Whether it has never been ready and has ended: something is wrong with the model, not with a request."""
         self._model = model
+        self._patience = patience
+        self._served = False
         self._answer: asyncio.Future[Prepared] | None = None
         self._child: Supervisor[FromPrepare] = Supervisor(
             f"prepare {model} {number}",
@@ -50,7 +59,8 @@ class PrepareWorker:
             order,
             hear=self._hear,
             ended=self._ended,
-            backoff=Backoff(longest=1.0, gives_up=False),
+            backoff=Backoff(first=min(patience.pause, _PAUSE), longest=_PAUSE, gives_up=False),
+            load_within=patience.prepare_load,
         )
 
     @property
@@ -66,12 +76,17 @@ class PrepareWorker:
         """Ends the process."""
         await self._child.stop()
 
-    async def ask(self, request: Request, budget: float) -> Prepared:
-        """The prepared prompt. Raises `Refusal`; after `budget` seconds the process is killed."""
+    async def ask(self, request: Request) -> Prepared:
+        """The prepared prompt; a process that takes too long for it is killed.
+
+        Raises:
+            Refusal: the request cannot be prepared, or the process died under it.
+            PrepareError: a bug.
+        """
         self._answer = asyncio.get_running_loop().create_future()
-        self._child.send(Ask(request, time.time()))
+        size = self._child.send(Ask(request, time.time()))
         try:
-            async with asyncio.timeout(budget):
+            async with asyncio.timeout(self._patience.prepare + self._patience.prepare_megabyte * size / 1e6):
                 return await self._answer
         except TimeoutError:
             self.ready.clear()
@@ -88,18 +103,25 @@ class PrepareWorker:
         match message:
             case PrepareReady():
                 self._child.ready()
+                self._served, self.failed = True, False
                 self.ready.set()
+                self.settled.set()
             case PrepareFailed(reason=reason):
-                _log.error("vocabulary_not_loaded", model=self._model, reason=reason)
+                _log.error("prompts_cannot_be_prepared", model=self._model, reason=reason)
+                self._child.give_up()
+            case Broke(trace=trace):
+                self._break_off(PrepareError(trace))
             case Answer(prepared=prepared) if self._answer is not None and not self._answer.done():
                 self._answer.set_result(prepared)
             case Refused(code=code, message=words, param=param):
-                self._refuse(Refusal(code, words, param=param))
+                self._break_off(Refusal(code, words, param=param))
 
     def _ended(self, again: bool) -> None:  # noqa: FBT001 - a callback with one argument
         del again
         self.ready.clear()
-        self._refuse(
+        self.failed = not self._served
+        self.settled.set()
+        self._break_off(
             Refusal(
                 "infer_backend_unavailable",
                 "The node lost the process that prepares prompts; retry in 1 second.",
@@ -107,20 +129,37 @@ class PrepareWorker:
             )
         )
 
-    def _refuse(self, refusal: Refusal) -> None:
+    def _break_off(self, error: Exception) -> None:
         if self._answer is not None and not self._answer.done():
-            self._answer.set_exception(refusal)
+            self._answer.set_exception(error)
 
 
 class PreparePool:
     """The prepare workers of one model."""
 
-    def __init__(self, model: str, order: PrepareOrder, *, size: int) -> None:
-        self.workers = [PrepareWorker(model, number, order) for number in range(size)]
+    def __init__(
+        self,
+        model: str,
+        order: PrepareOrder,
+        *,
+        size: int,
+        patience: Patience = Patience(),  # noqa: B008 - frozen
+    ) -> None:
+        self.workers = [PrepareWorker(model, number, order, patience) for number in range(size)]
+        self._patience = patience
         self._idle: asyncio.Queue[PrepareWorker] = asyncio.Queue()
         self._work: set[asyncio.Task[Prepared]] = set()
         for worker in self.workers:
             self._idle.put_nowait(worker)
+
+    @property
+    def failed(self) -> bool:
+        """Whether no worker can prepare anything, nor ever could."""
+        return all(worker.failed for worker in self.workers)
+
+    async def settle(self) -> None:
+        """Waits until every worker's first start is over, well or not."""
+        await asyncio.gather(*(worker.settled.wait() for worker in self.workers))
 
     def start(self) -> None:
         """Starts all workers."""
@@ -132,9 +171,9 @@ class PreparePool:
         await asyncio.gather(*(worker.stop() for worker in self.workers))
 
     async def prepare(self, request: Request) -> Prepared:
-        """The request's prompt, made by the next free worker. Raises `Refusal`."""
+        """The request's prompt, made by the next free worker. Raises what `PrepareWorker.ask` does."""
         try:
-            async with asyncio.timeout(WAIT):
+            async with asyncio.timeout(self._patience.worker):
                 worker = await self._idle.get()
         except TimeoutError:
             raise _busy() from None
@@ -146,9 +185,9 @@ class PreparePool:
 
     async def _ask(self, worker: PrepareWorker, request: Request) -> Prepared:
         try:
-            async with asyncio.timeout(WAIT):
+            async with asyncio.timeout(self._patience.worker):
                 await worker.ready.wait()
-            return await worker.ask(request, SECONDS + SECONDS_A_MEGABYTE * _megabytes(request))
+            return await worker.ask(request)
         except TimeoutError:
             raise _busy() from None
         finally:
@@ -163,15 +202,3 @@ class PreparePool:
 
 def _busy() -> Refusal:
     return Refusal("capacity_unavailable", "The node is busy preparing other prompts.", retry_after=1)
-
-
-def _megabytes(request: Request) -> float:
-    """The size of a request's text, roughly: what its messages say, in millions of characters."""
-    texts = [
-        part.text
-        for item in request.input
-        if isinstance(item, Message)
-        for part in item.content
-        if isinstance(part, TextPart)
-    ]
-    return (sum(map(len, texts)) + len(request.instructions or "")) / 1e6

@@ -10,6 +10,7 @@ from __future__ import annotations
 import resource
 import sys
 import threading
+import traceback
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -22,6 +23,7 @@ from b3node.workers.line import Line
 from b3node.workers.orders import (
     Answer,
     Ask,
+    Broke,
     PrepareFailed,
     PrepareOrder,
     PrepareReady,
@@ -60,11 +62,19 @@ def _serve(sock: object) -> None:
         line.send(_answer(preparer, ask))
 
 
-def _answer(preparer: Preparer, ask: Ask) -> Answer | Refused:
+def _answer(preparer: Preparer, ask: Ask) -> Answer | Refused | Broke:
     try:
         return Answer(preparer.prepare(ask.request, datetime.fromtimestamp(ask.now, UTC)))
     except Refusal as refusal:
         return Refused(refusal.code, refusal.message, refusal.param)
+    except MemoryError:
+        return Refused(
+            "invalid_request",
+            "The input takes too much memory to prepare; send less text in one request.",
+            "input",
+        )
+    except Exception:  # noqa: BLE001 - a bug costs one request, not the worker
+        return Broke(traceback.format_exc())
 
 
 def _limit_memory() -> None:

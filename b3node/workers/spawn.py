@@ -22,11 +22,14 @@ _PR_SET_PDEATHSIG: Final = 1
 def spawn(
     module: str, *, environment: dict[str, str] | None = None
 ) -> tuple[subprocess.Popen[bytes], socket.socket]:
-    """Runs `python -m module` as a child. Returns the process and the parent's end of its socket."""
+    """Runs `python -m module` as a child. Returns the process and the parent's end of its socket.
+
+    Modules are looked for where they are installed, not in the directory that the node was started in.
+    """
     ours, theirs = socket.socketpair()
     with theirs:
         process = subprocess.Popen(  # noqa: S603 - our own module, no shell
-            [sys.executable, "-m", module, str(theirs.fileno()), str(os.getpid())],
+            [sys.executable, "-P", "-m", module, str(theirs.fileno()), str(os.getpid())],
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
             env={**os.environ, **(environment or {})},

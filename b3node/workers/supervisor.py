@@ -10,6 +10,7 @@ import asyncio
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final, Generic, TypeVar
 
 import msgspec
@@ -35,6 +36,7 @@ class Supervisor(Generic[M]):
         order: the first message it gets.
         hear: called with each message.
         ended: called when the process is gone, with True when it will be started again.
+        load_within: seconds that a start may take until `ready` is called; None is as long as it takes.
     """
 
     def __init__(
@@ -48,20 +50,22 @@ class Supervisor(Generic[M]):
         ended: Callable[[bool], None],
         environment: dict[str, str] | None = None,
         backoff: Backoff | None = None,
+        load_within: float | None = None,
     ) -> None:
-        self.restarts = 0
         self.next_start: float | None = None
         """When the next start is due (monotonic seconds), while the child is down."""
         self._name, self._module, self._kind, self._order = name, module, kind, order
         self._hear, self._ended = hear, ended
         self._environment = environment
         self._backoff = backoff or Backoff()
+        self._load_within = load_within
         self._sentenced = False
+        self._given_up = False
         self._process: subprocess.Popen[bytes] | None = None
         self._link: Link[M] | None = None
         self._ready_at: float | None = None
         self._task: asyncio.Task[None] | None = None
-        self._stopping = False
+        self._stopping = asyncio.Event()
 
     @property
     def pid(self) -> int | None:
@@ -72,10 +76,9 @@ class Supervisor(Generic[M]):
         """Begins to keep the child alive, in a task of its own."""
         self._task = asyncio.create_task(self._keep(), name=f"supervise {self._name}")
 
-    def send(self, message: msgspec.Struct) -> None:
-        """Sends to the running child; does nothing when there is none."""
-        if self._link is not None:
-            self._link.send(message)
+    def send(self, message: msgspec.Struct) -> int:
+        """Sends to the running child; how many bytes that were. Does nothing when there is none."""
+        return self._link.send(message) if self._link is not None else 0
 
     def ready(self) -> None:
         """The child serves: crashes are counted from here."""
@@ -88,45 +91,67 @@ class Supervisor(Generic[M]):
             self._sentenced = not counts
             self._process.kill()
 
+    def give_up(self) -> None:
+        """The child cannot ever serve: it is not started again once it has ended."""
+        self._given_up = True
+
     async def stop(self) -> None:
         """Ends the child for good. Idempotent."""
-        self._stopping = True
+        self._stopping.set()
         if self._link is not None:
             self._link.close()
         if self._task is not None:
             await asyncio.wait([self._task], timeout=GRACE)
             if self._process is not None:
                 self._process.kill()
+            await asyncio.wait([self._task], timeout=GRACE)
             self._task.cancel()
-            await asyncio.wait([self._task])
 
     async def _keep(self) -> None:
-        while not self._stopping:
+        while not self._stopping.is_set():
             await self._live()
             pause = self._after_death()
+            if pause is not None:
+                self.next_start = time.monotonic() + pause
             self._ended(pause is not None)
             if pause is None:
                 return
-            self.next_start = time.monotonic() + pause
-            await asyncio.sleep(pause)
-            self.restarts += 1
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), pause)
 
     async def _live(self) -> None:
         """One life of the child, from its start until its process is gone."""
         self._ready_at = None
-        self._process, sock = spawn(self._module, environment=self._environment)
+        try:
+            self._process, sock = spawn(self._module, environment=self._environment)
+        except OSError as error:  # no memory, no process id, no descriptor: that may pass
+            _log.error("child_not_started", child=self._name, reason=error.strerror)
+            return
         self.next_start = None
         self._link = await Link.over(sock, self._kind, self._hear)
         self._link.send(self._order)
-        await self._link.closed.wait()
+        if self._stopping.is_set():
+            self._link.close()
+        await self._until_closed(self._link)
         self._link = None
         await _gone(self._process)
+
+    async def _until_closed(self, link: Link[M]) -> None:
+        """Waits for the end of the line; kills a child that takes too long to load."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(link.closed.wait(), self._load_within)
+        if self._ready_at is None and not link.closed.is_set():
+            self.kill(f"not ready after {self._load_within:.0f} s")
+        await link.closed.wait()
 
     def _after_death(self) -> float | None:
         """Seconds until the next start; None when there is to be none."""
         status = self._process.returncode if self._process is not None else None
         self._process = None
-        if self._stopping:
+        if self._stopping.is_set():
+            return None
+        if self._given_up:
+            _log.error("child_given_up", child=self._name, status=status)
             return None
         if self._sentenced:
             self._sentenced = False

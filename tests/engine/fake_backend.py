@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from b3node.engine.backend import CellsFullError, DecodeError, Rows
-from b3node.engine.plan import Drop, Plan
+from b3node.engine.plan import Drop, Forget, Load, Plan, Point, Restore, Save, Share
 
 N_VOCAB = 97
 EOG = 96
@@ -36,14 +36,29 @@ def continuation(prompt: list[int], limit: int) -> list[int]:
 
 
 class FakeBackend:
-    """Implements `engine.backend.Backend`; `fault` may raise in place of a decode."""
+    """Implements `engine.backend.Backend`; `fault` may raise in place of a decode.
 
-    def __init__(self, cells: int, slots: int, fault: Callable[[], str | None] = lambda: None) -> None:
+    With `stateful`, a slot has a state beside its cells (how many positions went into it), and a share of a
+    part, or a load, leaves it wrong until one is restored: as in llama.cpp, where nothing says so either.
+    """
+
+    def __init__(
+        self,
+        cells: int,
+        slots: int,
+        fault: Callable[[], str | None] = lambda: None,
+        *,
+        stateful: bool = False,
+    ) -> None:
         self.cells = cells
         self.slots = slots
         self.fault = fault
+        self.stateful = stateful
         self.held: dict[int, list[tuple[int, int]]] = {}
         """Slot to (cell, token) a position."""
+        self.state: dict[int, tuple[int, ...]] = {}
+        """Slot to the tokens that its state has seen."""
+        self.copies: dict[int, list[int] | tuple[int, ...]] = {}
         self.computed = 0
         self._next_cell = 0
 
@@ -54,12 +69,7 @@ class FakeBackend:
 
     def run(self, plan: Plan) -> Rows:
         for move in plan.moves:
-            if isinstance(move, Drop):
-                self.held[move.slot] = self.held.get(move.slot, [])[: move.start]
-            else:
-                assert not self.held.get(move.target), "a share onto a slot that is not empty"
-                assert len(self.held[move.source]) >= move.length, "a share of what is not computed"
-                self.held[move.target] = self.held[move.source][: move.length]
+            self._move(move)
         fault = self.fault() if plan.chunks else None
         if fault == "full" or self.used + plan.tokens > self.cells:
             raise CellsFullError
@@ -67,6 +77,37 @@ class FakeBackend:
         if fault == "broken":
             raise DecodeError
         return np.stack(rows) if rows else np.empty((0, N_VOCAB), np.float32)
+
+    def _move(self, move):
+        match move:
+            case Drop(slot=slot):
+                self.held[slot], self.state[slot] = [], ()
+            case Share(source=source, target=target, length=length):
+                assert not self.held.get(target), "a share onto a slot that is not empty"
+                assert len(self.held[source]) >= length, "a share of what is not computed"
+                self.held[target] = self.held[source][:length]
+                self.state[target] = self.state[source]
+            case Save(slot=slot, start=start, end=end, key=key):
+                assert key not in self.copies
+                assert len(self.held[slot]) >= end > start
+                self.copies[key] = [start, *(token for _, token in self.held[slot][start:end])]
+            case Load(slot=slot, start=start, end=end, key=key):
+                first, *tokens = self.copies[key]
+                held = self.held.setdefault(slot, [])
+                assert len(held) == start, "a load that leaves a gap"
+                assert self.used + len(tokens) <= self.cells, "a load without room"
+                for token in tokens[start - first : end - first]:
+                    held.append((self._next_cell, token))
+                    self._next_cell += 1
+                assert len(held) == end
+                self.state[slot] = (-1,)
+            case Point(slot=slot, key=key):
+                assert key not in self.copies
+                self.copies[key] = self.state[slot]
+            case Restore(slot=slot, key=key):
+                self.state[slot] = tuple(self.copies[key])
+            case Forget(key=key):
+                del self.copies[key]
 
     def _compute(self, chunk):
         assert 0 <= chunk.slot < self.slots
@@ -76,9 +117,13 @@ class FakeBackend:
         for token in chunk.tokens:
             held.append((self._next_cell, token))
             self._next_cell += 1
+        self.state[chunk.slot] = (*self.state.get(chunk.slot, ()), *chunk.tokens)
         self.computed += len(chunk.tokens)
+        tokens = [token for _, token in held]
+        if self.stateful:
+            assert list(self.state[chunk.slot]) == tokens, "the state is not that of its position"
         if not chunk.logits:
             return None
         row = np.full(N_VOCAB, -1.0, np.float32)
-        row[next_token([token for _, token in held])] = 1.0
+        row[next_token(tokens)] = 1.0
         return row

@@ -35,7 +35,9 @@ SHAPES = [
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize(("temperature", "top_p"), [(1.0, 1.0), (0.8, 0.95), (1.5, 0.5), (0.2, 0.9), (2.0, 0.999)])
+@pytest.mark.parametrize(
+    ("temperature", "top_p"), [(1.0, 1.0), (0.8, 0.95), (1.5, 0.5), (0.2, 0.9), (2.0, 0.999)]
+)
 @pytest.mark.parametrize("n_vocab", [281, 5000])
 def test_draws_follow_the_exact_distribution(shape, temperature, top_p, n_vocab) -> None:
     """Frequencies agree with a float64 reference by chi-square, whatever path the size of the row takes."""
@@ -66,7 +68,12 @@ def test_nothing_outside_the_nucleus_is_ever_drawn(n_vocab) -> None:
     assert all(p[t] / p.sum() >= edge * 0.6 * 0.999 for t in outside)
 
 
-@given(st.lists(st.floats(-30, 30, width=32), min_size=1, max_size=50), st.floats(0.05, 2), st.floats(0.01, 1), st.floats(0, 1, exclude_max=True))
+@given(
+    st.lists(st.floats(-30, 30, width=32), min_size=1, max_size=50),
+    st.floats(0.05, 2),
+    st.floats(0.01, 1),
+    st.floats(0, 1, exclude_max=True),
+)
 @settings(max_examples=300, deadline=None)
 def test_every_draw_is_a_token_of_the_row(logits, temperature, top_p, uniform) -> None:
     """Whatever the row, a draw is an id inside it whose probability is not zero."""

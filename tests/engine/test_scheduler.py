@@ -14,7 +14,7 @@ from tests.engine.fake_backend import EOG, N_VOCAB, FakeBackend, continuation
 GREEDY = Sampling(0.0, 1.0, 0)
 
 
-def submit(request, tokens, *, max_tokens=8, namespace="org", wait=1e9, reserve=None):
+def submit(request, tokens, *, max_tokens=8, namespace="org", wait=1e9, reserve=None, marks=()):
     return Submit(
         id=request,
         namespace=namespace,
@@ -23,13 +23,26 @@ def submit(request, tokens, *, max_tokens=8, namespace="org", wait=1e9, reserve=
         reserve=max_tokens if reserve is None else reserve,
         sampling=GREEDY,
         wait=wait,
+        marks=marks,
     )
 
 
 class Rig:
     """A scheduler on the fake backend, driven by hand; records what the front would hear."""
 
-    def __init__(self, *, cells=256, parallel=4, slots=8, waiting=64, batch=32, n_ctx=128, shares=True):
+    def __init__(
+        self,
+        *,
+        cells=256,
+        parallel=4,
+        slots=8,
+        waiting=64,
+        batch=32,
+        n_ctx=128,
+        stateful=False,
+        hot=10_000,
+        shelf=0,
+    ):
         self.now = 0.0
         self.inbox = []
         self.faults = []
@@ -40,7 +53,11 @@ class Rig:
             slots=slots,
             waiting=waiting,
             batch=batch,
-            shares=shares,
+            stateful=stateful,
+            hot=hot,
+            shelf=shelf,
+            token_bytes=1,
+            state_bytes=10 if stateful else 0,
         )
         self.scheduler = Scheduler(
             limits,
@@ -48,7 +65,9 @@ class Rig:
             pieces=[bytes([i]) for i in range(N_VOCAB)],
             governor=Governor(gap=0.15, largest=batch),
         )
-        self.backend = FakeBackend(cells, slots, lambda: self.faults.pop(0) if self.faults else None)
+        self.backend = FakeBackend(
+            cells, slots, lambda: self.faults.pop(0) if self.faults else None, stateful=stateful
+        )
         self.loop = Loop(self.scheduler, self.backend, self, self.clock)
         self.started: dict[int, Started] = {}
         self.finished: dict[int, Finished] = {}
@@ -83,7 +102,7 @@ class Rig:
         self.loop._hear()
         self.send(self.loop.step())
         self.scheduler.check()
-        assert self.scheduler.cells.used == self.backend.used or self.scheduler._moves
+        assert self.scheduler.cells.used == self.backend.used or self.scheduler.cells.moves
         assert len(self.scheduler.running) <= self.scheduler.limits.parallel
 
     def drain(self, bound=20_000):
@@ -322,17 +341,30 @@ orders = st.one_of(
     st.lists(orders, max_size=40),
     st.sampled_from([(100, 4, 8), (100, 1, 2), (160, 8, 9), (400, 3, 12)]),
     st.booleans(),
+    st.sampled_from([0, 60, 500, 10_000]),
+    st.sampled_from([0, 30, 10_000]),
 )
-def test_no_workload_loses_a_request_a_cell_or_a_token(workload, size, shares) -> None:
+def test_no_workload_loses_a_request_a_cell_or_a_token(workload, size, stateful, shelf, hot) -> None:
     """Under any arrivals, cancels, waits and failures: invariants hold, each request ends once, text is exact."""
     cells, parallel, slots = size
-    rig = Rig(cells=cells, parallel=parallel, slots=slots, n_ctx=96, waiting=12, batch=24, shares=shares)
+    rig = Rig(
+        cells=cells,
+        parallel=parallel,
+        slots=slots,
+        n_ctx=96,
+        waiting=12,
+        batch=24,
+        stateful=stateful,
+        shelf=shelf,
+        hot=hot,
+    )
     sent = {}
     for order in workload:
         match order:
             case ("submit", prefix, own, max_tokens, reserve, namespace):
                 request = len(sent)
                 sent[request] = ([*prefix, *own], max_tokens)
+                marks = tuple(sorted({len(prefix), len(prefix) + len(own) // 2}))
                 rig.step(
                     submit(
                         request,
@@ -341,6 +373,7 @@ def test_no_workload_loses_a_request_a_cell_or_a_token(workload, size, shares) -
                         reserve=min(reserve, max_tokens),
                         namespace=namespace,
                         wait=10.0,
+                        marks=marks,
                     )
                 )
             case ("cancel", request):
