@@ -27,11 +27,11 @@ from collections import deque
 from collections.abc import Mapping, Sequence as Many
 from typing import Final
 
-import msgspec
 import numpy as np
 
 from b3node.engine.cells import Cells, Match
 from b3node.engine.governor import Governor
+from b3node.engine.limits import Limits
 from b3node.engine.messages import Finished, FinishReason, Started, Step, Submit, Token
 from b3node.engine.plan import Chunk, Plan
 from b3node.engine.runs import Ids, common_prefix
@@ -48,32 +48,6 @@ POINT_EVERY: Final = 256
 slightly changed is not computed again as a whole."""
 GROWTH: Final = 256
 """Tokens that a paused sequence is promised beyond those it has, when it comes back."""
-
-
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """What the model and the operator allow; counts are tokens, cells and sequences."""
-
-    n_ctx: int
-    """Tokens of one sequence, prompt and output together; at most `cells`, so that one always fits."""
-    cells: int
-    parallel: int
-    """Sequences that run at once."""
-    slots: int
-    """llama.cpp sequence ids: `parallel` of them run, the others keep prefixes (at least one, so that a slot
-    can be given up without giving up the prefix that is asked for)."""
-    waiting: int
-    batch: int
-    """Tokens that one step can hold."""
-    stateful: bool
-    """Whether a prefix can be entered only where its state was copied (recurrent and windowed layers)."""
-    hot: int
-    """Cells of finished sequences that stay in the cache beside running ones: every step looks past them."""
-    shelf: int
-    """Bytes of host memory for what leaves the cache."""
-    token_bytes: int
-    """Bytes of one position's cells."""
-    state_bytes: int
-    """Bytes of one sequence's state, 0 where there is none."""
 
 
 class Scheduler:

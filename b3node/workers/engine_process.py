@@ -6,9 +6,10 @@ import sys
 import time
 
 from b3node.engine.governor import Governor
+from b3node.engine.limits import Limits
 from b3node.engine.loop import Loop
 from b3node.engine.messages import LoadFailed, Loading, Ready, ToEngine
-from b3node.engine.scheduler import Limits, Scheduler
+from b3node.engine.scheduler import Scheduler
 from b3node.llama.model import LoadError, Model
 from b3node.llama.settings import Settings
 from b3node.workers.line import Line

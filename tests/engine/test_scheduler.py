@@ -6,9 +6,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from b3node.engine.governor import Governor
+from b3node.engine.limits import Limits
 from b3node.engine.loop import Loop
 from b3node.engine.messages import Cancel, Finished, Sampling, Started, Submit
-from b3node.engine.scheduler import Limits, Scheduler
+from b3node.engine.scheduler import Scheduler
 from tests.engine.fake_backend import EOG, N_VOCAB, FakeBackend, continuation
 
 GREEDY = Sampling(0.0, 1.0, 0)
