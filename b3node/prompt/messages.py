@@ -48,8 +48,8 @@ def function(tool: FunctionTool) -> Json:
 def _function(tool: FunctionTool) -> Json:
     members = function(tool)
     return {
-        name: schema(members[name]) if name == "parameters" else client_value(members[name])
-        for name in members
+        name: schema(value) if name == "parameters" else client_value(value)
+        for name, value in members.items()
     }
 
 

@@ -57,9 +57,9 @@ class Sandbox(ImmutableSandboxedEnvironment):
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
         """What Jinja allows, and changes to lists."""
-        return (isinstance(obj, list) and attr in _LIST_CHANGES) or super().is_safe_attribute(
-            obj, attr, value
-        )
+        if isinstance(obj, list) and attr in _LIST_CHANGES:
+            return True
+        return super().is_safe_attribute(obj, attr, value)
 
 
 def to_json(

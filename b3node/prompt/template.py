@@ -43,11 +43,7 @@ class ChatTemplate:
     def __init__(self, source: str, *, bos: str = "", eos: str = "") -> None:
         try:
             self._template = Sandbox().from_string(source)
-        except (
-            TemplateError,
-            SyntaxError,
-            RecursionError,
-        ) as error:  # Python's compiler has limits of its own
+        except (TemplateError, SyntaxError, RecursionError) as error:
             raise BrokenTemplateError(f"the model's chat template does not compile: {error}") from error
         self.source = source
         self._tokens = {"bos_token": bos, "eos_token": eos}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from functools import cache
 
 from b3node.prompt.vocabulary import Special
 
@@ -34,15 +36,12 @@ class FakeVocabulary:
 
     def tokenize(self, text: str, *, continues: bool = False) -> list[int]:
         """Like llama.cpp with parse_special off: USER_DEFINED texts are matched, the longest first."""
-        fragments: list[str | int] = [" " * (self.space and not continues) + text]
-        for special in sorted(self.specials, key=lambda special: -len(special.text)):
-            if special.kind == "user_defined":
-                fragments = [piece for fragment in fragments for piece in _parted(fragment, special)]
-        return [
-            token
-            for fragment in fragments
-            for token in ([fragment] if isinstance(fragment, int) else fragment.encode())
-        ]
+        tokens: list[int] = []
+        parts = _pattern(self.specials).split(" " * (self.space and not continues) + text)
+        ids = {special.text: special.id for special in self.specials}
+        for index, part in enumerate(parts):
+            tokens += [ids[part]] if index % 2 else part.encode()
+        return tokens
 
     def read(self, tokens) -> str:
         """The text that tokens spell."""
@@ -50,10 +49,7 @@ class FakeVocabulary:
         return b"".join(texts.get(token, bytes([token & 255])) for token in tokens).decode()
 
 
-def _parted(fragment: str | int, special: Special) -> list[str | int]:
-    if isinstance(fragment, int):
-        return [fragment]
-    pieces: list[str | int] = []
-    for piece in fragment.split(special.text):
-        pieces += [special.id, piece]
-    return [piece for piece in pieces[1:] if piece != ""]
+@cache
+def _pattern(specials: tuple[Special, ...]) -> re.Pattern[str]:
+    texts = [special.text for special in specials if special.kind == "user_defined"]
+    return re.compile(f"({'|'.join(map(re.escape, sorted(texts, key=len, reverse=True))) or '(?!)'})")

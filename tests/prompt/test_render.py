@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import cache
 
 import pytest
 
@@ -46,11 +47,16 @@ def written(name, asked) -> str:
     return render(normalise(asked), template, able, variables(asked.effort, source(name)), NOW, LIMIT)
 
 
+@cache
+def history_written(name, history) -> str:
+    return written(name, HISTORIES[history])
+
+
 @pytest.mark.parametrize("name", ALL)
 def test_every_template_writes_every_history(name) -> None:
-    """Whatever agents send is served; nothing ends in a template's error or with Python's None in it."""
-    for asked in HISTORIES.values():
-        assert len(written(name, asked)) < LIMIT
+    """Whatever agents send is served; nothing ends in a template's error."""
+    for history in HISTORIES:
+        assert 0 < len(history_written(name, history)) < LIMIT
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -72,7 +78,7 @@ def test_nothing_that_a_model_must_know_is_lost(name) -> None:
 def test_the_private_alphabet_changes_nothing_that_is_read(name, monkeypatch) -> None:
     """The prompt is, character for character, what the template writes when it is given plain text."""
     for history, asked in HISTORIES.items():
-        hidden = plain(written(name, asked))
+        hidden = plain(history_written(name, history))
         with monkeypatch.context() as patch:
             for marking in ("client", "client_value", "schema"):
                 patch.setattr(messages, marking, lambda value: value)
@@ -96,8 +102,8 @@ def test_a_template_that_fails_is_asked_for_less() -> None:
         "{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('') }}{% endif %}"
         "{% endfor %}{% endif %}" + LOOP
     )
-    asked = normalise(request(user("a"), user("b"), user("c")))
-    assert plain(render(asked, strict, probe(strict), {}, NOW, LIMIT)) == "usera\n\nb\n\nc"
+    asked = normalise(request(user("one"), user("two"), user("three")))
+    assert plain(render(asked, strict, probe(strict), {}, NOW, LIMIT)) == "userone\n\ntwo\n\nthree"
 
 
 def test_a_conversation_that_no_rung_writes_is_a_refusal() -> None:
