@@ -32,7 +32,7 @@ class Link(asyncio.Protocol, Generic[M]):
     async def over(cls, sock: socket.socket, kind: type[M], hear: Callable[[M], None]) -> Link[M]:
         """A link over a connected socket, which it owns from now on."""
         loop = asyncio.get_running_loop()
-        _, link = await loop.create_connection(lambda: cls(kind, hear), sock=sock)
+        _, link = await loop.create_unix_connection(lambda: cls(kind, hear), sock=sock)
         return link
 
     def send(self, message: msgspec.Struct) -> int:
