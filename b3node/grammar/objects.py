@@ -13,10 +13,11 @@ twice under its declared name, escaped or not.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import chain, combinations
+from itertools import chain
 from typing import Final
 
 from b3node.grammar import automaton
+from b3node.grammar.keywords import negated
 from b3node.grammar.obligations import Obligations
 from b3node.grammar.refusal import Inexact
 from b3node.grammar.regular import ALL, VOID, Lang, TooLarge
@@ -26,8 +27,10 @@ from b3node.grammar.strings import Strings, escaped, literal
 
 MAX_CLASSES: Final = 64
 """Classes of names that the patterns of one object may cut the other names into."""
-MAX_CHOICES: Final = 6
-"""Clauses that one member may or may not witness."""
+MAX_CHOICES: Final = 3
+"""Clauses that one member may or may not witness without looking at which of them exclude each other."""
+MAX_CELLS: Final = 96
+"""Ways in which one member may settle clauses."""
 MAX_COUNTED: Final = 300
 """`minProperties` and `maxProperties` beside named members or clauses."""
 
@@ -198,12 +201,15 @@ class _Body:
         """The members that may be written in a state, each with the clauses still open after it."""
         if slot < len(self._names):
             name = self._names[slot]
-            for lits, met in self._claims(self._base[slot], pending, lambda key: key == name):
+            for lits, met in self._claims(self._base[slot], pending, lambda key: self._is_of(name, key)):
                 yield self._writer.member(name, lits), pending - met
             return
         for lang, base, inside in self._classes:
             for lits, met in self._claims(base, pending, lambda key, inside=inside: key in inside):
                 yield self._writer.other(lang, lits), pending - met
+
+    def _is_of(self, name: str, key: str | Keys) -> bool:
+        return key == name if isinstance(key, str) else key.covers(self._algebra, name)
 
     def _claims(
         self, base: Lits, pending: Pending, here: Callable[[str | Keys], bool]
@@ -218,13 +224,30 @@ class _Body:
                 free.add(i)
             else:
                 chosen += [(i, lits) for lits in offers]
-        if len(chosen) > MAX_CHOICES:
-            raise Inexact("", "one member could settle too many alternatives")
-        for size in range(len(chosen) + 1):
-            for some in combinations(chosen, size):
-                lits = all_of(base, *(lits for _, lits in some))
-                if lits != FALSE:
-                    yield lits, frozenset(free | {i for i, _ in some})
+        for lits, met in self._cells_of(base, chosen):
+            yield lits, frozenset(free | met)
+
+    def _cells_of(self, base: Lits, chosen: list[tuple[int, Lits]]) -> list[tuple[Lits, Pending]]:
+        """Obligations of one member that together cover all of `base`, each with the clauses it settles.
+
+        A few clauses: every choice of them, and the choice of none asks nothing more. Many: the choices must
+        exclude each other, or there were too many; those that no value meets are dropped as they arise.
+        """
+        cells: list[tuple[Lits, Pending]] = [(base, frozenset())]
+        few = len(chosen) <= MAX_CHOICES
+        for clause, lits in chosen:
+            fresh = []
+            for cell, met in cells:
+                claimed = all_of(cell, lits)
+                if claimed != FALSE and (few or not self._obligations.void(claimed, 2)):
+                    fresh.append((claimed, met | {clause}))
+                left = cell if few or len(lits) > 1 else all_of(cell, negated(lits))
+                if left != FALSE and (few or not self._obligations.void(left, 2)):
+                    fresh.append((left, met))
+            cells = list(dict.fromkeys(fresh))
+            if len(cells) > MAX_CELLS:
+                raise Inexact("", "one member could settle too many alternatives")
+        return cells
 
     def _skipped(self, slot: int, pending: Pending) -> Pending | None:
         """The open clauses when a slot is left empty; None when it must be filled."""

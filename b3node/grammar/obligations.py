@@ -56,6 +56,10 @@ _TYPE_NAMES: Final = frozenset({*TYPES, "integer"})
 _EMPTINESS_DEPTH: Final = 4
 
 
+class _Unknown(Exception):  # noqa: N818 - a look ahead met what is still being worked out
+    """What a member must be depends on what is being worked out."""
+
+
 class Obligations:
     """The obligations of one document.
 
@@ -72,7 +76,9 @@ class Obligations:
         self.listed: dict[str, object] = {}
         self._spend = spend
         self._expanded: dict[tuple[int, Type], Dnf] = {}
-        self._open: set[tuple[int, Type]] = set()
+        self._open: dict[tuple[int, Type], int] = {}
+        self._level = 0
+        self._cuts: set[tuple[int, Type]] = set()
         self._dnf: dict[tuple[Lits, Type], Dnf] = {}
         self._patterns: dict[str, Lang] = {}
         self._void: dict[tuple[Lits, int], bool] = {}
@@ -87,7 +93,9 @@ class Obligations:
             out: Dnf = (TOP[type_],)
             for number in sorted(lits):
                 out = self._conj(out, self.expand(number, type_))
-            found = self._dnf[key] = self._kept(out)
+            found = self._kept(out)
+            if not self._cuts:
+                self._dnf[key] = found
         return found
 
     def string_language(self, lits: Lits) -> Lang:
@@ -155,8 +163,8 @@ class Obligations:
         if key in self._expanded:
             return self._expanded[key]
         if key in self._open:
-            return () if number & 1 else (TOP[type_],)
-        self._open.add(key)
+            return self._cut(key)
+        self._open[key] = self._level
         try:
             node = number >> 1
             out = self._failing(node, type_) if number & 1 else self._holding(node, type_)
@@ -165,16 +173,18 @@ class Obligations:
                 raise Inexact(self.document[node].pointer or "/", error.why) from None
             raise
         finally:
-            self._open.discard(key)
-        self._expanded[key] = out
+            del self._open[key]
+        self._cuts.discard(key)
+        if not self._cuts:  # else it holds only within the cycle that is being followed
+            self._expanded[key] = out
         return out
 
-    def _lits(self, lits: Lits, type_: Type) -> Dnf:
-        """As `shapes`, for what applies in place: nothing of what is going on is remembered."""
-        out: Dnf = (TOP[type_],)
-        for number in sorted(lits):
-            out = self._conj(out, self.expand(number, type_))
-        return out
+    def _cut(self, key: tuple[int, Type]) -> Dnf:
+        """A literal met again while it is worked out: in place it says nothing; in a member nothing is known yet."""
+        if self._open[key] < self._level:
+            raise _Unknown
+        self._cuts.add(key)
+        return () if key[0] & 1 else (TOP[key[1]],)
 
     def _table(self, node: int) -> Table:
         value = self.document[node].value
@@ -530,9 +540,18 @@ class Obligations:
         key = (lits, depth)
         if key not in self._void:
             self._void[key] = False  # a recursive schema is not proved empty by itself
-            self._void[key] = all(
-                self._is_void(shape, depth) for type_ in TYPES for shape in self.shapes(lits, type_)
-            )
+            self._level += 1
+            cuts, self._cuts = self._cuts, set()
+            try:
+                self._void[key] = all(
+                    self._is_void(shape, depth) for type_ in TYPES for shape in self.shapes(lits, type_)
+                )
+            except _Unknown:
+                del self._void[key]
+                return False
+            finally:
+                self._level -= 1
+                self._cuts = cuts
         return self._void[key]
 
     # --------------------------------------------------------------------------------- membership
