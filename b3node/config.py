@@ -28,7 +28,7 @@ LARGEST_REQUEST: Final = 1 << 25
 and a frame has at most 64 MiB."""
 
 Count = Annotated[int, msgspec.Meta(ge=1, le=1 << 30)]
-Bytes = Annotated[int, msgspec.Meta(ge=0, le=1 << 44)]
+Memory = Annotated[int, msgspec.Meta(ge=0, le=1 << 44)]
 Layers = Annotated[int, msgspec.Meta(ge=0, le=10_000)]
 Port = Annotated[int, msgspec.Meta(ge=0, le=65_535)]
 Bytes = Annotated[int, msgspec.Meta(ge=1, le=LARGEST_REQUEST)]
@@ -60,7 +60,7 @@ class ModelConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     parallel: Count | None = None
     gpu_layers: Layers | None = None
     threads: Count | None = None
-    host_cache: Bytes | None = None
+    host_cache: Memory | None = None
     token_gap: Gap | None = None
     max_request_bytes: Bytes = MAX_REQUEST_BYTES
 
@@ -81,7 +81,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     parallel: Count | None = None
     gpu_layers: Layers | None = None
     threads: Count | None = None
-    host_cache: Bytes | None = None
+    host_cache: Memory | None = None
     token_gap: Gap | None = None
     queue: Count = 32
     """Requests that may wait for a slot of one model; more hear `capacity_unavailable`."""

@@ -46,7 +46,7 @@ class Rig:
     ):
         self.now = 0.0
         self.inbox = []
-        self.faults = []
+        self.faults: list[str] = []
         limits = Limits(
             n_ctx=n_ctx,
             cells=cells,
@@ -299,7 +299,7 @@ def test_a_step_that_breaks_costs_its_own_sequences_alone() -> None:
     assert rig.text[2] == said([4, 5, 6], 5)
 
 
-def test_a_row_without_a_distribution_costs_its_sequence_alone() -> None:
+def test_a_row_without_a_distribution_costs_its_sequence_alone(monkeypatch) -> None:
     """NaN logits end the one sequence as `failed`."""
     rig = Rig()
     rig.step(submit(1, [1, 2, 3], max_tokens=50))
@@ -310,9 +310,9 @@ def test_a_row_without_a_distribution_costs_its_sequence_alone() -> None:
         rows[:] = float("nan")
         return rows
 
-    rig.backend.run = poisoned
+    monkeypatch.setattr(rig.backend, "run", poisoned)
     rig.step()
-    rig.backend.run = run
+    monkeypatch.undo()
     rig.step(submit(2, [1, 2, 3], max_tokens=5))
     rig.drain()
 
@@ -359,7 +359,7 @@ def test_no_workload_loses_a_request_a_cell_or_a_token(workload, size, stateful,
         shelf=shelf,
         hot=hot,
     )
-    sent = {}
+    sent: dict[int, tuple[list[int], int]] = {}
     for order in workload:
         match order:
             case ("submit", prefix, own, max_tokens, reserve, namespace):
