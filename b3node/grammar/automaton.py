@@ -196,3 +196,105 @@ def words(texts: list[str]) -> Table:
     start = state(group, 0)
     rows = [tuple((point, point, to) for point, to in row) for _, row in states]
     return _numbered([accept for accept, _ in states], rows, list(range(len(states))), start)
+
+
+def narrowed(table: Table, longest: int, limit: int) -> Table:
+    """An automaton of only such accepted strings as have at most `longest` characters, cheap to count.
+
+    An exact count needs every state once for every length. Here the characters are counted afresh within each
+    loop of the automaton, up to a budget that all loops share alike, so that the sum cannot pass `longest`:
+    a string whose parts are within the budget is in, one with a longer part is not.
+
+    Raises:
+        TooLarge: the budget would be too small to be of use, or `limit` states do not suffice.
+    """
+    accepting, rows = table
+    loops = _loops(rows)
+    sizes = [loops.count(name) for name in set(loops) if name >= 0]
+    for budget in (longest, *(b for b in _BUDGETS if b < longest)):
+        if budget * sum(sizes) <= limit and _longest_walk(rows, loops, budget) <= longest:
+            return _counted(accepting, rows, loops, budget)
+    raise TooLarge
+
+
+_BUDGETS = (1000, 800, 600, 500, 400, 320, 256, 200, 160, 126, 120, 100, 80, 64, 48, 40, 32, 24, 16)
+
+
+def _loops(rows: tuple[Edges, ...]) -> list[int]:
+    """For each state the number of the loop (strongly connected part) it is in, or -1 when in none."""
+    index, low, order = [-1] * len(rows), [0] * len(rows), list[int]()
+    out, on_stack, names = [-1] * len(rows), [False] * len(rows), 0
+    count = 0
+    work = [(0, iter(rows[0]))]
+    index[0] = low[0] = 0
+    order.append(0)
+    on_stack[0] = True
+    while work:
+        at, edges = work[-1]
+        for _, _, to in edges:
+            if index[to] < 0:
+                count += 1
+                index[to] = low[to] = count
+                order.append(to)
+                on_stack[to] = True
+                work.append((to, iter(rows[to])))
+                break
+            if on_stack[to]:
+                low[at] = min(low[at], index[to])
+        else:
+            work.pop()
+            if work:
+                low[work[-1][0]] = min(low[work[-1][0]], low[at])
+            if low[at] == index[at]:
+                part = []
+                while True:
+                    state = order.pop()
+                    on_stack[state] = False
+                    part.append(state)
+                    if state == at:
+                        break
+                if len(part) > 1 or any(to == at for _, _, to in rows[at]):
+                    for state in part:
+                        out[state] = names
+                    names += 1
+    return out
+
+
+def _longest_walk(rows: tuple[Edges, ...], loops: list[int], budget: int) -> int:
+    """The longest string when each loop may be walked for `budget` characters."""
+    best: dict[int, int] = {}
+
+    def walk(name: int) -> int:
+        if name not in best:
+            best[name] = 0
+            inside = [i for i in range(len(rows)) if (loops[i] if loops[i] >= 0 else -2 - i) == name]
+            out = 0
+            for i in inside:
+                for _, _, to in rows[i]:
+                    other = loops[to] if loops[to] >= 0 else -2 - to
+                    if other != name:
+                        out = max(out, 1 + walk(other))
+            best[name] = out + (budget if name >= 0 else 0)
+        return best[name]
+
+    return walk(loops[0] if loops[0] >= 0 else -2)
+
+
+def _counted(
+    accepting: tuple[bool, ...], rows: tuple[Edges, ...], loops: list[int], budget: int
+) -> Table:
+    numbers, order = {(0, 0): 0}, [(0, 0)]
+    out: list[Edges] = []
+    for at, count in order:  # grows while it is walked
+        row = []
+        for lo, hi, to in rows[at]:
+            same = loops[to] >= 0 and loops[to] == loops[at]
+            key = (to, count + 1 if same else 0)
+            if key[1] > budget:
+                continue
+            if key not in numbers:
+                numbers[key] = len(order)
+                order.append(key)
+            row.append((lo, hi, numbers[key]))
+        out.append(tuple(row))
+    return _minimal([accepting[at] for at, _ in order], out)

@@ -66,6 +66,7 @@ class Document:
         self._dynamic: set[tuple[str, str]] = set()
         self._refs: dict[tuple[str, str, tuple[str, ...]], int] = {}
         self.keywords: set[str] = set()
+        self.rank: dict[str, int] = {}
         schema = schema_at(root, "")
         dialect = schema.get("$schema") if isinstance(schema, dict) else None
         self.legacy: Final = isinstance(dialect, str) and _OLD.search(dialect) is not None
@@ -74,6 +75,7 @@ class Document:
         names = [name for _, name in self._dynamic]
         self._scoped = len(names) > len(set(names))
         self.root: Final = self.intern(schema, "", "")
+        self._rank(schema, 40)
 
     # -------------------------------------------------------------------------------- resources
     def _scan(self, value: object, pointer: str, base: str) -> None:
@@ -89,6 +91,18 @@ class Document:
                     self._dynamic.add((base, name))
         for below, where in children(value, pointer):
             self._scan(below, where, base)
+
+    def _rank(self, value: object, depth: int) -> None:
+        """The order in which the document declares member names."""
+        if depth and isinstance(value, dict):
+            if isinstance(table := value.get("properties"), dict):
+                for name in table:
+                    self.rank.setdefault(name, len(self.rank))
+            for below in value.values():
+                self._rank(below, depth - 1)
+        elif depth and isinstance(value, list):
+            for below in value:
+                self._rank(below, depth - 1)
 
     def _enter(self, value: dict[str, object], pointer: str, base: str) -> str:
         name = value.get("$id", value.get("id"))

@@ -1,7 +1,8 @@
 """Objects as rules: a slot automaton.
 
-Members are written in one order: the named ones as declared, then names that are only required, then any
-others. Each named member is a slot that is filled or skipped; after the slots, members of the remaining
+Members are written in order: the named ones as declared, then names that are only required, then any others.
+(Where subschemas declare the same names in different orders, the order in which the document first declares
+them is taken as well.) Each named member is a slot that is filled or skipped; after the slots, members of the remaining
 classes of names repeat. A state is (slot, clauses still without a witness, members so far as far as the count
 matters); a clause that several members could satisfy is followed by one bit, so `not`, `dependentRequired`
 and alternatives of required names need no copies of the object.
@@ -13,7 +14,6 @@ twice under its declared name, escaped or not.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import chain
 from typing import Final
 
 from b3node.grammar import automaton
@@ -60,7 +60,13 @@ class Objects:
         Raises:
             Inexact: too many classes of names, choices or counts; or members would have to be told apart.
         """
-        return _Body(self._obligations, self._rules, self, shape).row()
+        declared = names_of(shape)
+        rank = self._obligations.document.rank
+        ranked = sorted(declared, key=lambda name: rank.get(name, len(rank)))
+        rows = [_Body(self._obligations, self._rules, self, shape, declared).row()]
+        if ranked != declared:
+            rows.append(_Body(self._obligations, self._rules, self, shape, ranked).row())
+        return rows[0] if len(rows) == 1 else (self._rules.of(*rows),)
 
     def member(self, name: str, lits: Lits) -> Row:
         """One member under its name."""
@@ -76,14 +82,16 @@ class Objects:
 class _Body:
     """The automaton of one shape."""
 
-    def __init__(self, obligations: Obligations, rules: Rules, writer: Objects, shape: Object) -> None:
+    def __init__(
+        self, obligations: Obligations, rules: Rules, writer: Objects, shape: Object, names: list[str]
+    ) -> None:
         self._obligations = obligations
         self._algebra = obligations.algebra
         self._rules = rules
         self._writer = writer
         self._shape = shape
         self._clauses: list[Clause] = sorted(shape.clauses, key=_order)
-        self._names = list(dict.fromkeys(chain((name for name, _ in shape.named), self._only_mentioned())))
+        self._names = names
         self._base = [obligations.at(shape, name) for name in self._names]
         self._classes = list(self._name_classes())
         self._cap = self._counted()
@@ -92,14 +100,6 @@ class _Body:
         self._required = {
             w.key for c in self._clauses if len(c) == 1 for w in c if w.lits == TRUE and isinstance(w.key, str)
         }
-
-    def _only_mentioned(self) -> Iterator[str]:
-        mentioned = {w.key for clause in self._clauses for w in clause}
-        yield from (name for name in self._shape.order if name in mentioned)
-        for clause in self._clauses:
-            yield from sorted(w.key for w in clause if isinstance(w.key, str))
-        for keys, _ in sorted(self._shape.wide, key=repr):
-            yield from sorted(keys.names)
 
     # -------------------------------------------------------------------------------- name classes
     def _name_classes(self) -> Iterator[tuple[Lang, Lits, list[Keys]]]:
@@ -264,6 +264,16 @@ class _Body:
         return any(
             w.key in later if isinstance(w.key, str) else True for w in self._clauses[clause]
         )
+
+
+def names_of(shape: Object) -> list[str]:
+    """The names with slots: those declared, in order, then those only required, then others that matter."""
+    mentioned = {w.key for clause in shape.clauses for w in clause if isinstance(w.key, str)}
+    out = dict.fromkeys(name for name, _ in shape.named)
+    out |= dict.fromkeys(name for name in shape.order if name in mentioned)
+    out |= dict.fromkeys(sorted(mentioned))
+    out |= dict.fromkeys(sorted(name for keys, _ in shape.wide for name in keys.names))
+    return list(out)
 
 
 def _order(clause: Clause) -> list[tuple[str, str]]:

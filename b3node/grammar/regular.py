@@ -195,6 +195,11 @@ class Algebra:
         key = self._keys[lang]
         return key[1] if key[0] == _SET else ()  # type: ignore[return-value] # keys are heterogeneous
 
+    def parts(self, lang: Lang) -> tuple[Lang, ...]:
+        """The expressions that an intersection or union is made of."""
+        key = self._keys[lang]
+        return _langs(key[1]) if key[0] in {_AND, _OR} else (lang,)
+
     def plain_repeat(self, lang: Lang) -> tuple[Charset, int, int] | None:
         """(characters, low, high) when the expression is a counted repetition of one set, else None."""
         if lang == ALL:

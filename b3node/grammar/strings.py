@@ -8,6 +8,7 @@ automaton written as right-linear rules, which the engine runs on one stack.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
 
@@ -21,8 +22,12 @@ QUOTE: Final = '"\\""'
 _SHORT: Final = {0x22: '\\"', 0x5C: "\\\\", 8: "b", 9: "t", 0xA: "n", 0xC: "f", 0xD: "r"}
 _RAW: Final[Charset] = ((0x20, 0x21), (0x23, 0x5B), (0x5D, 0xD7FF), (0xE000, 0x10FFFF))
 _CONTROLS: Final = tuple(point for point in range(0x20) if point not in _SHORT)
+_SHORT_CLASS: Final = 12
+"""A class longer than this is a rule of its own, shared by all states that use it."""
 _MAX_CHAIN: Final = 120
 """Letters of one literal; longer ones go on in the next rule."""
+_COUNTED_STATES: Final = 2_600
+"""States that counting characters beside a pattern may need before it is narrowed."""
 DIGIT_TAIL: Final = "[0-9]{0,32}"
 """Digits that may follow where any number of them could: enough for any value, and no way to run away."""
 
@@ -143,14 +148,37 @@ class Strings:
 
     def _automaton(self, lang: Lang) -> Row:
         try:
-            table = automaton.build(self._algebra, lang, self._limit)
+            table = self._table(lang)
         except TooLarge:
             raise Inexact("", "the pattern, format and lengths together need too many states") from None
         if not table[0]:
             return (self._rules.new(),)
         if table not in self._tables:
-            self._tables[table] = _Writer(self._rules, table).start()
+            self._tables[table] = _Writer(self._rules, table, self._char).start()
         return self._tables[table]
+
+    def _table(self, lang: Lang) -> Table:
+        """The automaton of a language; with a length beside it that is too much to count, a narrower one."""
+        if self._algebra.kind(lang)[0] != "and":
+            return automaton.build(self._algebra, lang, self._limit)
+        parts = list(self._algebra.parts(lang))
+        lengths = [p for p in parts if (plain := self._algebra.plain_repeat(p)) and plain[0] == ANY]
+        if len(lengths) != 1:
+            return automaton.build(self._algebra, lang, self._limit)
+        parts.remove(lengths[0])
+        rest = automaton.build(self._algebra, self._algebra.both(parts), self._limit)
+        if not rest[0]:
+            return rest
+        _, low, high = self._algebra.plain_repeat(lengths[0]) or (ANY, 0, -1)
+        shortest, longest = automaton.lengths(rest)
+        if shortest >= low and (high < 0 or 0 <= longest <= high):
+            return rest
+        if len(rest[0]) * max(low, high) <= _COUNTED_STATES:
+            return automaton.build(self._algebra, lang, self._limit)
+        if high >= 0:
+            rest = automaton.narrowed(rest, high, _COUNTED_STATES)
+        at_least = self._algebra.repeat(self._algebra.chars(ANY), low)
+        return automaton.build(self._algebra, self._algebra.both([self._algebra.table(rest), at_least]), self._limit)
 
     def number(self, lang: Lang) -> Row:
         """A number of the language, as plain text."""
@@ -186,8 +214,9 @@ def _by_target(edges: Edges) -> dict[int, Charset]:
 class _Writer:
     """The states of one automaton as rules; a run of single letters is one literal."""
 
-    def __init__(self, rules: Rules, table: Table) -> None:
+    def __init__(self, rules: Rules, table: Table, char: Callable[[Charset], int]) -> None:
         self._rules = rules
+        self._char = char
         self._accepting, self._edges = table
         self._numbers: dict[int, int] = {}
         self._todo: list[int] = []
@@ -204,11 +233,12 @@ class _Writer:
         return row
 
     def _steps(self, to: int, chars: Charset) -> list[Row]:
-        if self._rest_is_free(to):
-            return [(piece, "chars") for piece in spellings(chars)]
         if len(chars) == 1 and chars[0][0] == chars[0][1]:
             return [self._after(to, chr(chars[0][0]))]
-        return [(piece, *self._after(to, "")) for piece in spellings(chars)]
+        pieces = spellings(chars)
+        if len(pieces) == 1 and len(pieces[0]) <= _SHORT_CLASS:
+            return [(pieces[0], *self._after(to, ""))]
+        return [(self._char(chars), *self._after(to, ""))]
 
     def _rest_is_free(self, state: int) -> bool:
         return self._accepting[state] and self._edges[state] == tuple((lo, hi, state) for lo, hi in ANY)
