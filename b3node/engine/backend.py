@@ -21,12 +21,21 @@ class DecodeError(Exception):
 
 
 class Backend(Protocol):
-    """A loaded model with its cache."""
+    """A loaded model with its cache. Each `start` is followed by one `rows`, unless it raised."""
 
-    def run(self, plan: Plan) -> Rows:
-        """Carries a plan out and gives the logits of the chunks that asked for them.
+    @property
+    def overlaps(self) -> bool:
+        """Whether `start` returns while the device still computes, so that other work fits in before `rows`."""
+        ...
+
+    def start(self, plan: Plan) -> None:
+        """Begins to carry a plan out. Raises `CellsFullError` or `DecodeError`."""
+        ...
+
+    def rows(self) -> Rows:
+        """The logits of the started plan's chunks that asked for them; waits for the device.
 
         The result has shape (rows, n_vocab), float32, one row a chunk with `logits`, in the plan's order;
-        it is a view that the next call overwrites. Raises `CellsFullError` or `DecodeError`.
+        it is a view that the next `start` overwrites.
         """
         ...

@@ -45,30 +45,18 @@ class Loop:
         self._backend = backend
         self._channel = channel
         self._clock = clock
+        self._untold: list[Step] = []
 
     def run(self) -> None:
         """Serves until the channel says that the front is gone. Raises `ValueError` on a broken invariant."""
-        while self._hear():
-            self._tell(self.step())
+        while self.hear():
+            self.step()
 
-    def step(self) -> Step:
-        """One step of the model, drawn and accounted for."""
-        plan = self._scheduler.plan(self._clock())
-        begun = self._clock()
-        try:
-            rows = self._backend.run(plan)
-        except CellsFullError:
-            return self._scheduler.shrink(plan, now=self._clock())
-        except DecodeError:
-            return self._scheduler.lose(plan, now=self._clock())
-        drawn = self._draw(plan, rows)
-        now = self._clock()
-        return self._scheduler.apply(plan, drawn, now=now, seconds=now - begun)
-
-    def _hear(self) -> bool:
+    def hear(self) -> bool:
         """Takes in what the front has said; waits for it when there is nothing to do. False: the front is gone."""
         idle = self._scheduler.idle
         if idle:
+            self._tell()
             self._scheduler.check()
         messages = self._channel.receive(wait=idle)
         if messages is None:
@@ -82,13 +70,40 @@ class Loop:
                     self._scheduler.cancel(message.id, now)
         return True
 
+    def step(self) -> None:
+        """One step of the model, drawn and accounted for.
+
+        What it brought is told at once, or, where the device computes beside us, while the next step runs.
+        """
+        plan = self._scheduler.plan(self._clock())
+        self._untold.append(self._carried_out(plan))
+        if not self._backend.overlaps:
+            self._tell()
+
+    def _carried_out(self, plan: Plan) -> Step:
+        begun = self._clock()
+        try:
+            self._backend.start(plan)
+            self._tell()
+            rows = self._backend.rows()
+        except CellsFullError:
+            return self._scheduler.shrink(plan, now=self._clock())
+        except DecodeError:
+            return self._scheduler.lose(plan, now=self._clock())
+        drawn = self._draw(plan, rows)
+        now = self._clock()
+        return self._scheduler.apply(plan, drawn, now=now, seconds=now - begun)
+
     def _draw(self, plan: Plan, rows: Rows) -> dict[int, int]:
         """One token for each row, by the slot that asked for it."""
         sequences = self._scheduler.draws(plan)
         return {sequence.slot: draw(sequence, rows[i]) for i, sequence in enumerate(sequences)}
 
-    def _tell(self, step: Step) -> None:
-        self._channel.send(step)
+    def _tell(self) -> None:
+        """Tells the front what it has not heard yet."""
+        for step in self._untold:
+            self._channel.send(step)
+        self._untold.clear()
 
 
 def draw(sequence: Sequence, row: Rows) -> int:

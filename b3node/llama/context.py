@@ -75,10 +75,12 @@ class Context:
     Args:
         model: a llama_model pointer; must outlive the context.
         n_vocab: its vocabulary's size.
-        fit: what the context was made with.
+        fit: what the context is made with.
+        offloaded: whether layers are on a GPU.
     """
 
-    def __init__(self, model: Any, n_vocab: int, fit: Fit) -> None:
+    def __init__(self, model: Any, n_vocab: int, fit: Fit, *, offloaded: bool = False) -> None:
+        self.overlaps = offloaded
         params = lib.llama_context_default_params()
         params.n_ctx = fit.cells
         params.n_batch = fit.batch
@@ -100,6 +102,7 @@ class Context:
         self._scratch = fit.slots
         self._copies: dict[int, bytes] = {}
         self._batch = Batch(fit.batch)
+        self._count = 0
         self._no_rows: Rows = np.empty((0, n_vocab), np.float32)
 
     @property
@@ -108,19 +111,32 @@ class Context:
         return self._cells
 
     def run(self, plan: Plan) -> Rows:
-        """Carries a plan out; see `engine.backend.Backend.run`."""
+        """`start`, then `rows`."""
+        self.start(plan)
+        return self.rows()
+
+    def start(self, plan: Plan) -> None:
+        """Begins to carry a plan out; see `engine.backend.Backend`. On a CPU it is done when this returns."""
         self._check(plan)
+        self._count = 0
         for move in plan.moves:
             self._move(move)
         if not plan.chunks:
-            return self._no_rows
-        rows = self._batch.fill(plan.chunks)
+            return
+        count = self._batch.fill(plan.chunks)
         status = lib.llama_decode(self._pointer, self._batch.native)
         if status == _FULL:
             raise CellsFullError
         if status:
             raise DecodeError(f"llama_decode gave {status}: {last_words()}")
-        return self._rows(rows)
+        self._count = count
+
+    def rows(self) -> Rows:
+        """The started plan's logits; see `engine.backend.Backend`."""
+        if not self._count:
+            return self._no_rows
+        pointer = lib.llama_get_logits(self._pointer)
+        return np.ctypeslib.as_array(pointer, shape=(self._count, self._n_vocab))
 
     def state_size(self, slot: int, *, partial: bool) -> int:
         """Bytes that a copy of a slot takes: of all of it, or of what is not in its cells."""
@@ -160,12 +176,6 @@ class Context:
         buffer = (ctypes.c_uint8 * len(state)).from_buffer_copy(state)
         if not lib.llama_state_seq_set_data_ext(self._pointer, buffer, len(state), slot, flags):
             raise DecodeError("a state could not be restored")
-
-    def _rows(self, count: int) -> Rows:
-        if not count:
-            return self._no_rows
-        pointer = lib.llama_get_logits(self._pointer)
-        return np.ctypeslib.as_array(pointer, shape=(count, self._n_vocab))
 
     def _check(self, plan: Plan) -> None:
         """Raises `ValueError` for what would abort the process below, or be computed into nonsense."""

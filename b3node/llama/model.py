@@ -44,7 +44,7 @@ class Model:
         self.token_bytes = self.state_bytes = 0
         self._model = pointer
         try:
-            self.backend = Context(pointer, self.vocabulary.n_vocab, fitted)
+            self.backend = Context(pointer, self.vocabulary.n_vocab, fitted, offloaded=offloaded)
         except MemoryError as error:
             raise LoadError(f"no context of {fitted.cells} cells can be made: {error}") from error
 

@@ -49,7 +49,10 @@ class FakeBackend:
         fault: Callable[[], str | None] = lambda: None,
         *,
         stateful: bool = False,
+        overlaps: bool = False,
     ) -> None:
+        self.overlaps = overlaps
+        self._rows: Rows | None = None
         self.cells = cells
         self.slots = slots
         self.fault = fault
@@ -67,7 +70,8 @@ class FakeBackend:
         """Distinct cells that any slot holds."""
         return len({cell for held in self.held.values() for cell, _ in held})
 
-    def run(self, plan: Plan) -> Rows:
+    def start(self, plan: Plan) -> None:
+        assert self._rows is None, "a plan was started before the last one's rows were read"
         for move in plan.moves:
             self._move(move)
         fault = self.fault() if plan.chunks else None
@@ -76,7 +80,12 @@ class FakeBackend:
         rows = [row for chunk in plan.chunks if (row := self._compute(chunk)) is not None]
         if fault == "broken":
             raise DecodeError
-        return np.stack(rows) if rows else np.empty((0, N_VOCAB), np.float32)
+        self._rows = np.stack(rows) if rows else np.empty((0, N_VOCAB), np.float32)
+
+    def rows(self) -> Rows:
+        rows, self._rows = self._rows, None
+        assert rows is not None, "rows were read before a plan was started"
+        return rows
 
     def _move(self, move):
         match move:

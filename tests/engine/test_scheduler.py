@@ -43,6 +43,7 @@ class Rig:
         stateful=False,
         hot=10_000,
         shelf=0,
+        overlaps=False,
     ):
         self.now = 0.0
         self.inbox = []
@@ -67,7 +68,11 @@ class Rig:
             governor=Governor(gap=0.15, largest=batch),
         )
         self.backend = FakeBackend(
-            cells, slots, lambda: self.faults.pop(0) if self.faults else None, stateful=stateful
+            cells,
+            slots,
+            lambda: self.faults.pop(0) if self.faults else None,
+            stateful=stateful,
+            overlaps=overlaps,
         )
         self.loop = Loop(self.scheduler, self.backend, self, self.clock)
         self.started: dict[int, Started] = {}
@@ -100,8 +105,8 @@ class Rig:
 
     def step(self, *messages):
         self.inbox.extend(messages)
-        self.loop._hear()
-        self.send(self.loop.step())
+        self.loop.hear()
+        self.loop.step()
         self.scheduler.check()
         assert self.scheduler.cells.used == self.backend.used or self.scheduler.cells.moves
         assert len(self.scheduler.running) <= self.scheduler.limits.parallel
@@ -109,6 +114,7 @@ class Rig:
     def drain(self, bound=20_000):
         for _ in range(bound):
             if self.scheduler.idle:
+                self.loop.hear()
                 return
             self.step()
         raise AssertionError("the engine does not come to rest")
@@ -303,14 +309,14 @@ def test_a_row_without_a_distribution_costs_its_sequence_alone(monkeypatch) -> N
     """NaN logits end the one sequence as `failed`."""
     rig = Rig()
     rig.step(submit(1, [1, 2, 3], max_tokens=50))
-    run = rig.backend.run
+    read = rig.backend.rows
 
-    def poisoned(plan):
-        rows = run(plan)
+    def poisoned():
+        rows = read()
         rows[:] = float("nan")
         return rows
 
-    monkeypatch.setattr(rig.backend, "run", poisoned)
+    monkeypatch.setattr(rig.backend, "rows", poisoned)
     rig.step()
     monkeypatch.undo()
     rig.step(submit(2, [1, 2, 3], max_tokens=5))
@@ -344,8 +350,11 @@ orders = st.one_of(
     st.booleans(),
     st.sampled_from([0, 60, 500, 10_000]),
     st.sampled_from([0, 30, 10_000]),
+    st.booleans(),
 )
-def test_no_workload_loses_a_request_a_cell_or_a_token(workload, size, stateful, shelf, hot) -> None:
+def test_no_workload_loses_a_request_a_cell_or_a_token(
+    workload, size, stateful, shelf, hot, overlaps
+) -> None:
     """Under any arrivals, cancels, waits and failures: invariants hold, each request ends once, text is exact."""
     cells, parallel, slots = size
     rig = Rig(
@@ -358,6 +367,7 @@ def test_no_workload_loses_a_request_a_cell_or_a_token(workload, size, stateful,
         stateful=stateful,
         shelf=shelf,
         hot=hot,
+        overlaps=overlaps,
     )
     sent: dict[int, tuple[list[int], int]] = {}
     for order in workload:
