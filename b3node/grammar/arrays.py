@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 from itertools import combinations, product
 from typing import Final
 
+from b3node.grammar.keywords import negated
 from b3node.grammar.obligations import Obligations, canonical
 from b3node.grammar.refusal import Inexact
 from b3node.grammar.rules import Row, Rules, Times
-from b3node.grammar.keywords import negated
 from b3node.grammar.shapes import FALSE, Array, Count, Lits, Spot, all_of
 
 MAX_STATES: Final = 4_000
@@ -94,7 +94,9 @@ class Arrays:
                 )
             values |= {canonical(value): value for value in found}
         if len(values) > MAX_DISTINCT:
-            raise Inexact(str(shape.unique), f"items can be kept distinct only among at most {MAX_DISTINCT} values")
+            raise Inexact(
+                str(shape.unique), f"items can be kept distinct only among at most {MAX_DISTINCT} values"
+            )
         return (_Distinct(self._obligations, self._rules, self._listed, shape, values).rule(frozenset(), ()),)
 
 
@@ -140,7 +142,9 @@ class _Distinct:
             if isinstance(count, Count):
                 hit = self._obligations.meets(value, count.lits)
             else:
-                hit = any(_reaches(spot, place) and self._obligations.meets(value, spot.lits) for spot in count)
+                hit = any(
+                    _reaches(spot, place) and self._obligations.meets(value, spot.lits) for spot in count
+                )
             out.append(found + hit)
         return tuple(out)
 
@@ -186,8 +190,10 @@ class _Body:
     def _fill(self, state: State, todo: list[State]) -> None:
         rule = self._known[state]
         place, pending, counts = state
-        if not pending and place >= self._shape.low and all(
-            found >= count.low for count, found in zip(self._counts, counts, strict=True)
+        if (
+            not pending
+            and place >= self._shape.low
+            and all(found >= count.low for count, found in zip(self._counts, counts, strict=True))
         ):
             self._rules.add(rule, ('"]"',))
         if 0 <= self._shape.high <= place:
@@ -230,4 +236,3 @@ class _Body:
             out.append(min(after, cap))
             told.append(count.lits if hit else negated(count.lits))
         return tuple(out), told
-

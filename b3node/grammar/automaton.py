@@ -157,7 +157,9 @@ def strings(table: Table, limit: int) -> list[str] | None:
         at, text = todo.pop()
         if accepting[at]:
             out.append(text)
-        todo.extend((to, text + chr(p)) for lo, hi, to in rows[at] for p in range(lo, min(hi, lo + limit) + 1))
+        todo.extend(
+            (to, text + chr(p)) for lo, hi, to in rows[at] for p in range(lo, min(hi, lo + limit) + 1)
+        )
         if len(out) > limit or len(todo) > 4 * limit:
             return None
     return sorted(out)
@@ -222,41 +224,36 @@ _BUDGETS = (1000, 800, 600, 500, 400, 320, 256, 200, 160, 126, 120, 100, 80, 64,
 
 def _loops(rows: tuple[Edges, ...]) -> list[int]:
     """For each state the number of the loop (strongly connected part) it is in, or -1 when in none."""
-    index, low, order = [-1] * len(rows), [0] * len(rows), list[int]()
-    out, on_stack, names = [-1] * len(rows), [False] * len(rows), 0
-    count = 0
+    out, back, names = [-2] * len(rows), _predecessors(list(rows)), 0
+    for root in reversed(_finished(rows)):
+        if out[root] != -2:
+            continue
+        part, todo = {root}, [root]
+        while todo:
+            fresh = {i for i in back[todo.pop()] if out[i] == -2 and i not in part}
+            part |= fresh
+            todo.extend(fresh)
+        looping = len(part) > 1 or any(to == root for _, _, to in rows[root])
+        for state in part:
+            out[state] = names if looping else -1
+        names += looping
+    return out
+
+
+def _finished(rows: tuple[Edges, ...]) -> list[int]:
+    """The states in the order in which a depth-first walk from the start leaves them."""
+    out, seen = list[int](), {0}
     work = [(0, iter(rows[0]))]
-    index[0] = low[0] = 0
-    order.append(0)
-    on_stack[0] = True
     while work:
         at, edges = work[-1]
         for _, _, to in edges:
-            if index[to] < 0:
-                count += 1
-                index[to] = low[to] = count
-                order.append(to)
-                on_stack[to] = True
+            if to not in seen:
+                seen.add(to)
                 work.append((to, iter(rows[to])))
                 break
-            if on_stack[to]:
-                low[at] = min(low[at], index[to])
         else:
+            out.append(at)
             work.pop()
-            if work:
-                low[work[-1][0]] = min(low[work[-1][0]], low[at])
-            if low[at] == index[at]:
-                part = []
-                while True:
-                    state = order.pop()
-                    on_stack[state] = False
-                    part.append(state)
-                    if state == at:
-                        break
-                if len(part) > 1 or any(to == at for _, _, to in rows[at]):
-                    for state in part:
-                        out[state] = names
-                    names += 1
     return out
 
 
@@ -280,9 +277,7 @@ def _longest_walk(rows: tuple[Edges, ...], loops: list[int], budget: int) -> int
     return walk(loops[0] if loops[0] >= 0 else -2)
 
 
-def _counted(
-    accepting: tuple[bool, ...], rows: tuple[Edges, ...], loops: list[int], budget: int
-) -> Table:
+def _counted(accepting: tuple[bool, ...], rows: tuple[Edges, ...], loops: list[int], budget: int) -> Table:
     numbers, order = {(0, 0): 0}, [(0, 0)]
     out: list[Edges] = []
     for at, count in order:  # grows while it is walked

@@ -121,7 +121,7 @@ def _categories() -> dict[str, list[tuple[int, int]]]:
 
 @lru_cache(maxsize=64)
 def unicode_property(name: str) -> Charset | None:
-    """The set that `\\p{name}` means, for general categories, `ASCII` and `Any`; None when unknown here."""
+    r"""The set that `\p{name}` means, for general categories, `ASCII` and `Any`; None when unknown here."""
     if name in {"ASCII", "Any"}:
         return ((0, 0x7F),) if name == "ASCII" else ANY
     for prefix in ("General_Category=", "gc="):

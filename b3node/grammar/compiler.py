@@ -175,7 +175,10 @@ class Compiler:
                 return [names[text] for text in sorted(texts)]
             case Text(lang):
                 try:
-                    return list(automaton.strings(automaton.build(self._obligations.algebra, lang), limit) or []) or None
+                    return (
+                        list(automaton.strings(automaton.build(self._obligations.algebra, lang), limit) or [])
+                        or None
+                    )
                 except TooLarge:
                     return None
             case Array() | Object() if shape.values is not None:

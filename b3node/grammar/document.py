@@ -57,7 +57,7 @@ class Document:
     """
 
     def __init__(self, root: object) -> None:
-        self._nodes: list[Node] = [Node(True, "", "", ())]  # noqa: FBT003 - the schema `true`
+        self._nodes: list[Node] = [Node(True, "", "", ())]
         self._by_key: dict[object, int] = {}
         self._prints: dict[object, int] = {}
         self._print_of: dict[int, int] = {}
@@ -164,7 +164,12 @@ class Document:
         key: object
         if isinstance(value, dict):
             key = tuple(
-                (k, msgspec.json.encode(v) if k in {"const", "enum"} and not isinstance(v, bool) else self._print(v))
+                (
+                    k,
+                    msgspec.json.encode(v)
+                    if k in {"const", "enum"} and not isinstance(v, bool)
+                    else self._print(v),
+                )
                 for k, v in value.items()
                 if not (k in ANNOTATIONS and not isinstance(v, dict | bool))
             )

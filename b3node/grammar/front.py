@@ -66,9 +66,7 @@ def schema_to_gbnf(
         raise refusal(error, param) from None
 
 
-def schema_to_loose_gbnf(
-    schema: object, *, param: str | None = "tools", limits: Limits = LIMITS
-) -> Loose:
+def schema_to_loose_gbnf(schema: object, *, param: str | None = "tools", limits: Limits = LIMITS) -> Loose:
     """As `schema_to_gbnf`, but what cannot be enforced is left out, keyword by keyword, and listed.
 
     Raises:
@@ -148,4 +146,3 @@ def _check_counts(schema: object, limits: Limits) -> None:
         for key, most in (("properties", limits.properties), ("enum", limits.listed)):
             if isinstance(listed := value.get(key), dict | list) and len(listed) > most:
                 raise Inexact(f"{pointer}/{key}", f"more than {most} entries are listed")
-

@@ -382,10 +382,10 @@ def _dependent_names(table: Table, node: Node) -> Iterator[tuple[str, list[str]]
 
 def _not_object(space: Space, number: int, table: Table) -> Iterator[Shape]:
     node = space.document[number]
-    witnesses = {Witness(name, negated(lits)) for name, lits in _named(space, number, table).items() if lits != TRUE}
-    witnesses |= {
-        Witness(keys, negated(lits)) for keys, lits in _wide(space, number, table) if lits != TRUE
+    witnesses = {
+        Witness(name, negated(lits)) for name, lits in _named(space, number, table).items() if lits != TRUE
     }
+    witnesses |= {Witness(keys, negated(lits)) for keys, lits in _wide(space, number, table) if lits != TRUE}
     witnesses |= {Witness(name, None) for name in _required(table, node)}
     if witnesses:
         yield Object(clauses=frozenset({frozenset(witnesses)}))

@@ -16,7 +16,13 @@ from b3node.grammar.regular import Algebra, Table
 _HERE: Final = Path(__file__).resolve().parents[1]
 _FORMAT_LIMIT: Final = 60_000
 
-ALIASES: Final = {"guid": "uuid", "url": "uri", "ip-address": "ipv4", "host-name": "hostname", "datetime": "date-time"}
+ALIASES: Final = {
+    "guid": "uuid",
+    "url": "uri",
+    "ip-address": "ipv4",
+    "host-name": "hostname",
+    "datetime": "date-time",
+}
 UNWRITTEN: Final = frozenset({"idn-hostname", "regex"})
 """Formats of JSON Schema that have no regular language here; asking for them is refused."""
 

@@ -15,7 +15,9 @@ from b3node.grammar.refusal import Inexact, Unsatisfiable, child
 
 MAX_ROUNDS: Final = 24
 """Places that are left out one by one before everything of their kind is."""
-_CONTRARY: Final = frozenset({"not", "if", "oneOf", "contains", "dependencies", "dependentSchemas", "propertyNames"})
+_CONTRARY: Final = frozenset(
+    {"not", "if", "oneOf", "contains", "dependencies", "dependentSchemas", "propertyNames"}
+)
 _DEAR: Final = (
     "unevaluatedProperties", "unevaluatedItems", "pattern", "format", "uniqueItems", "patternProperties", "not", "if", "oneOf", "contains", "multipleOf",
     "minProperties", "maxProperties", "propertyNames",

@@ -70,9 +70,7 @@ def regular(algebra: Algebra, table: Mapping[str, str], name: str) -> Lang:
 class _Body:
     """One rule body, read by recursive descent."""
 
-    def __init__(
-        self, algebra: Algebra, table: Mapping[str, str], name: str, above: tuple[str, ...]
-    ) -> None:
+    def __init__(self, algebra: Algebra, table: Mapping[str, str], name: str, above: tuple[str, ...]) -> None:
         if name in above or name not in table:
             raise NotationError(f"rule {name} is recursive or unknown")
         self._algebra = algebra
@@ -168,5 +166,3 @@ class _Body:
             self._at += _WIDE[mark]
             return int(digits, 16)
         return ord(_SHORT.get(mark, mark))
-
-

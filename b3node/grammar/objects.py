@@ -14,16 +14,17 @@ twice under its declared name, escaped or not.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from b3node.grammar import automaton
+from b3node.grammar.charset import ANY, Charset, complement, intersection, union
 from b3node.grammar.keywords import negated
 from b3node.grammar.obligations import Obligations
 from b3node.grammar.refusal import Inexact
 from b3node.grammar.regular import ALL, VOID, Lang, TooLarge
 from b3node.grammar.rules import Row, Rules, Times
-from b3node.grammar.shapes import FALSE, TRUE, Clause, Keys, Lits, Object, all_of
-from b3node.grammar.strings import Strings, escaped, literal
+from b3node.grammar.shapes import FALSE, Clause, Keys, Lits, Object, all_of, names_required
+from b3node.grammar.strings import QUOTE, Strings, escaped, literal
 
 MAX_CLASSES: Final = 64
 """Classes of names that the patterns of one object may cut the other names into."""
@@ -34,8 +35,20 @@ MAX_CELLS: Final = 96
 MAX_COUNTED: Final = 300
 """`minProperties` and `maxProperties` beside named members or clauses."""
 
+REPEATED: Final = 1
+CLOSED: Final = 2
+"""After the named slots: no other member yet, then (where it matters) some, then none may follow."""
+
 Pending = frozenset[int]
-State = tuple[int, Pending, int]
+
+
+class State(NamedTuple):
+    """The next slot, the clauses without a witness, the members that surely differ, and all members."""
+
+    slot: int
+    pending: Pending
+    distinct: int
+    total: int
 
 
 class Objects:
@@ -78,6 +91,41 @@ class Objects:
             self._keys[lang] = self._strings.value(lang)
         return (*self._keys[lang], '":"', "ws", *self._value(lits))
 
+    def pair(self, lits: Lits) -> Row:
+        """Two members under any two names that differ.
+
+        That two words differ is context-free: at some place their letters do, or one goes on where the other ends.
+        Letters are told apart by their bits; letters beyond ASCII that share their higher bits are not.
+        """
+        between: Row = ('":"', "ws", *self._value(lits), '","', "ws", QUOTE)
+        rows: list[Row] = []
+        for one, other in apart():
+            meet = self._rules.new()
+            self._rules.add(meet, ("char", meet, "char"))
+            self._rules.add(meet, (self._strings.char(one), "chars", *between))
+            rows.append((meet, self._strings.char(other), "chars"))
+        for start, end in (((self._rules.of(("char", "chars")),), (QUOTE,)), ((QUOTE,), ("char", "chars"))):
+            meet = self._rules.new()
+            self._rules.add(meet, ("char", meet, "char"))
+            self._rules.add(meet, (*start, *between))
+            rows.append((meet, *end))
+        return (QUOTE, self._rules.of(*rows), '":"', "ws", *self._value(lits))
+
+
+def apart() -> Iterator[tuple[Charset, Charset]]:
+    """Pairs of disjoint sets; any two ASCII characters, and most others, are in some pair."""
+    ascii_only: Charset = ((0, 0x7F),)
+    rest = complement(ascii_only)
+    yield ascii_only, rest
+    yield rest, ascii_only
+    for bits, within in ((range(7), ascii_only), (range(5, 12), ((0x80, 0xFFF),)), (range(12, 21), ANY)):
+        for bit in bits:
+            step, stop = 1 << bit, within[-1][1] + 1
+            ones = union((lo, lo + step - 1) for lo in range(step, stop, 2 * step))
+            one, zero = intersection(ones, within), intersection(complement(ones), within)
+            yield one, zero
+            yield zero, one
+
 
 class _Body:
     """The automaton of one shape."""
@@ -94,12 +142,10 @@ class _Body:
         self._names = names
         self._base = [obligations.at(shape, name) for name in self._names]
         self._classes = list(self._name_classes())
-        self._cap = self._counted()
+        self._cap = (0, 0)
         self._first: dict[State, int] = {}
         self._next: dict[State, int] = {}
-        self._required = {
-            w.key for c in self._clauses if len(c) == 1 for w in c if w.lits == TRUE and isinstance(w.key, str)
-        }
+        self._required = names_required(shape.clauses)
 
     # -------------------------------------------------------------------------------- name classes
     def _name_classes(self) -> Iterator[tuple[Lang, Lits, list[Keys]]]:
@@ -107,7 +153,9 @@ class _Body:
         witnesses = {w.key for clause in self._clauses for w in clause if isinstance(w.key, Keys)}
         kinds = [keys for keys, _ in self._shape.wide] + sorted(witnesses, key=repr)
         langs = list(dict.fromkeys(lang for keys in kinds for lang in sorted(keys.langs)))
-        named = self._algebra.negate(self._algebra.table(automaton.words(self._names))) if self._names else ALL
+        named = (
+            self._algebra.negate(self._algebra.table(automaton.words(self._names))) if self._names else ALL
+        )
         for within, lang in self._cells(langs, named):
             inside = [keys for keys in kinds if any(each in within for each in keys.langs) != keys.others]
             lits = all_of(*(lits for keys, lits in self._shape.wide if keys in inside))
@@ -136,44 +184,51 @@ class _Body:
             raise Inexact("", "the patterns of member names need too many states") from None
 
     # -------------------------------------------------------------------------------------- counts
-    def _counted(self) -> int:
-        """Up to where members are counted: 0 when no count matters."""
+    def _counted(self) -> tuple[int, int]:
+        """Up to where members are counted: those that surely differ, and all; 0 when that does not matter.
+
+        Of each class of other names one member surely differs from all others.
+        """
         low, high = self._shape.low, self._shape.high
         if not self._classes and high >= len(self._names):
             high = -1
-        if low <= 1 and high < 0:
-            return low
-        cap = max(low, high + 1 if high >= 0 else 0)
-        if cap > MAX_COUNTED:
+        others = len(self._classes) + any(lang == ALL for lang, _, _ in self._classes)
+        if low > len(self._names) + others > len(self._names):
+            raise Inexact("", "undeclared members cannot be told apart, so minProperties cannot count them")
+        if max(low, high) > MAX_COUNTED:
             raise Inexact("", f"more than {MAX_COUNTED} members cannot be counted here")
-        return cap
+        return low, high + 1
+
+    def _counts(self, state: State, distinct: int = 1, total: int = 1) -> tuple[int, int]:
+        """The counts after more members."""
+        return min(state.distinct + distinct, self._cap[0]), min(state.total + total, self._cap[1])
 
     # -------------------------------------------------------------------------------------- states
     def row(self) -> Row:
+        """The rule of the whole."""
         if (row := self._repeated()) is not None:
             return row
-        start: State = (0, frozenset(range(len(self._clauses))), 0)
-        return (self._state(start, first=True),)
+        self._cap = self._counted()
+        start = State(0, frozenset(range(len(self._clauses))), 0, 0)
+        todo = [(start, True)]
+        rule = self._first[start] = self._rules.new()
+        while todo:
+            state, is_first = todo.pop()
+            self._fill(state, todo, first=is_first)
+        return (rule,)
 
     def _repeated(self) -> Row | None:
         """Members of one class alone, counted: a repetition, however large the count."""
-        if self._names or self._clauses or len(self._classes) != 1 or self._shape.high < MAX_COUNTED:
+        if self._names or self._clauses or len(self._classes) != 1 or self._shape.low > 1:
             return None
         lang, lits, _ = self._classes[0]
         member = self._writer.other(lang, lits)
         more = self._rules.of(('","', "ws", *member))
         low, high = self._shape.low, self._shape.high
-        some = self._rules.of((*member, Times(more, max(low - 1, 0), high - 1), '"}"'))
+        if high == 0:
+            return ('"}"',)
+        some = self._rules.of((*member, Times(more, 0, high - 1 if high > 0 else -1), '"}"'))
         return (some,) if low else (self._rules.of(('"}"',), (some,)),)
-
-    def _state(self, state: State, *, first: bool) -> int:
-        known = self._first if first else self._next
-        if state not in known:
-            todo = [(state, first)]
-            known[state] = self._rules.new()
-            while todo:
-                self._fill(*todo.pop(), todo)
-        return known[state]
 
     def _rule(self, state: State, todo: list[tuple[State, bool]], *, first: bool) -> int:
         known = self._first if first else self._next
@@ -182,39 +237,61 @@ class _Body:
             todo.append((state, first))
         return known[state]
 
-    def _fill(self, state: State, first: bool, todo: list[tuple[State, bool]]) -> None:
+    def _fill(self, state: State, todo: list[tuple[State, bool]], *, first: bool) -> None:
         rule = (self._first if first else self._next)[state]
-        slot, pending, count = state
         comma: Row = () if first else ('","', "ws")
-        for member, left in self._members(slot, pending):
-            after = (min(slot + 1, len(self._names)), left, min(count + 1, self._cap))
-            if self._shape.high < 0 or self._cap <= self._shape.high or after[2] <= self._shape.high:
+        for member, after in self._members(state):
+            if self._shape.high < 0 or not self._cap[1] or after.total <= self._shape.high:
                 self._rules.add(rule, (*comma, *member, self._rule(after, todo, first=False)))
-        if slot < len(self._names):
-            skipped = self._skipped(slot, pending)
+        if state.slot < len(self._names):
+            skipped = self._skipped(state.slot, state.pending)
             if skipped is not None:
-                self._rules.add(rule, (self._rule((slot + 1, skipped, count), todo, first=first),))
-        elif not pending and count >= min(self._shape.low, self._cap):
+                after = State(state.slot + 1, skipped, state.distinct, state.total)
+                self._rules.add(rule, (self._rule(after, todo, first=first),))
+        elif not state.pending and state.distinct >= self._shape.low:
             self._rules.add(rule, ('"}"',))
 
-    def _members(self, slot: int, pending: Pending) -> Iterator[tuple[Row, Pending]]:
-        """The members that may be written in a state, each with the clauses still open after it."""
-        if slot < len(self._names):
+    def _members(self, state: State) -> Iterator[tuple[Row, State]]:
+        """The members that may be written in a state, each with the state after it."""
+        slot, size = state.slot, len(self._names)
+        if slot < size:
             name = self._names[slot]
-            for lits, met in self._claims(self._base[slot], pending, lambda key: self._is_of(name, key)):
-                yield self._writer.member(name, lits), pending - met
+            for lits, met, _ in self._claims(
+                self._base[slot], state.pending, lambda key: self._is_of(name, key)
+            ):
+                yield (
+                    self._writer.member(name, lits),
+                    State(slot + 1, state.pending - met, *self._counts(state)),
+                )
+        elif slot < size + CLOSED:
+            # Other names may repeat: only the first of them surely adds a member, and only the last is sure to count
+            # as it is written.
+            again = size + REPEATED if self._shape.low > 1 else slot
+            counts = self._counts(state, distinct=slot == size)
+            for lang, base, inside in self._classes:
+                for lits, met, sure in self._claims(base, state.pending, _among(inside)):
+                    after = again if sure else size + CLOSED
+                    yield self._writer.other(lang, lits), State(after, state.pending - met, *counts)
+            yield from self._pair(state)
+
+    def _pair(self, state: State) -> Iterator[tuple[Row, State]]:
+        """Two other members under names that differ, where the count needs just that."""
+        if state.slot != len(self._names) or self._shape.low - state.distinct < 2 or len(self._classes) != 1:
             return
-        for lang, base, inside in self._classes:
-            for lits, met in self._claims(base, pending, lambda key, inside=inside: key in inside):
-                yield self._writer.other(lang, lits), pending - met
+        lang, lits, _ = self._classes[0]
+        if lang == ALL:
+            after = State(state.slot + REPEATED, state.pending, *self._counts(state, 2, 2))
+            yield self._writer.pair(lits), after
 
     def _is_of(self, name: str, key: str | Keys) -> bool:
         return key == name if isinstance(key, str) else key.covers(self._algebra, name)
 
     def _claims(
         self, base: Lits, pending: Pending, here: Callable[[str | Keys], bool]
-    ) -> Iterator[tuple[Lits, Pending]]:
-        """The ways in which a member may witness open clauses: its obligation, and the clauses it meets."""
+    ) -> Iterator[tuple[Lits, Pending, bool]]:
+        """The ways in which a member may witness open clauses: its obligation, the clauses it meets, and whether
+        every member of its class would meet them too.
+        """
         if base == FALSE:
             return
         free, chosen = set(), []
@@ -225,7 +302,7 @@ class _Body:
             else:
                 chosen += [(i, lits) for lits in offers]
         for lits, met in self._cells_of(base, chosen):
-            yield lits, frozenset(free | met)
+            yield lits, frozenset(free | met), not met
 
     def _cells_of(self, base: Lits, chosen: list[tuple[int, Lits]]) -> list[tuple[Lits, Pending]]:
         """Obligations of one member that together cover all of `base`, each with the clauses it settles.
@@ -261,9 +338,7 @@ class _Body:
     def _can_meet(self, clause: int, slot: int) -> bool:
         """Whether a witness of a clause may still come at `slot` or later."""
         later = self._names[slot:]
-        return any(
-            w.key in later if isinstance(w.key, str) else True for w in self._clauses[clause]
-        )
+        return any(w.key in later if isinstance(w.key, str) else True for w in self._clauses[clause])
 
 
 def names_of(shape: Object) -> list[str]:
@@ -276,6 +351,9 @@ def names_of(shape: Object) -> list[str]:
     return list(out)
 
 
+def _among(inside: list[Keys]) -> Callable[[str | Keys], bool]:
+    return lambda key: key in inside
+
+
 def _order(clause: Clause) -> list[tuple[str, str]]:
     return sorted((repr(w.key), repr(sorted(w.lits or ()))) for w in clause)
-

@@ -203,7 +203,7 @@ class Obligations:
             out = self._typed(node, table["type"], type_)
         if "enum" in table or "const" in table:
             out = self._conj(out, self._enumerated(node, table, type_))
-        if out and "$ref" not in table or not self.document.legacy:
+        if (out and "$ref" not in table) or not self.document.legacy:
             own = keywords.holds(self, node, type_) if out else None
             out = self._conj(out, (own,)) if own is not None else out
         for key in table:
@@ -322,7 +322,9 @@ class Obligations:
 
     def some_fails(self, node: int, table: Table, type_: Type) -> Dnf:
         """That `allOf` fails."""
-        return self._disj(type_, [self.expand(2 * b + 1, type_) for b in self._branches(node, table, "allOf")])
+        return self._disj(
+            type_, [self.expand(2 * b + 1, type_) for b in self._branches(node, table, "allOf")]
+        )
 
     def any_holds(self, node: int, table: Table, type_: Type) -> Dnf:
         """`anyOf`; where evaluated members count, every set of branches is a way of its own."""
@@ -369,7 +371,8 @@ class Obligations:
         """That `oneOf` fails: no branch holds, or two do."""
         branches = self._branches(node, table, "oneOf")
         two = [
-            self._conj(self.expand(2 * a, type_), self.expand(2 * b, type_)) for a, b in combinations(branches, 2)
+            self._conj(self.expand(2 * a, type_), self.expand(2 * b, type_))
+            for a, b in combinations(branches, 2)
         ]
         return self._disj(type_, [self._none(branches, type_), *two])
 
@@ -480,7 +483,7 @@ class Obligations:
         if shape.seen < 0:
             return shape
         for other in shape.seen_if:
-            if other == TRUE or lits == TRUE:
+            if TRUE in (other, lits):
                 lits = TRUE
                 break
             options: list[object] = [self._value(n) for n in (*other, *lits)]
@@ -496,7 +499,9 @@ class Obligations:
         key = {"object": "unevaluatedProperties", "array": "unevaluatedItems"}.get(type_)
         if key is None or key not in table:
             return ()
-        if any(other in table for other in ("anyOf", "oneOf", "if", "$ref", "$dynamicRef", "allOf", "contains")):
+        if any(
+            other in table for other in ("anyOf", "oneOf", "if", "$ref", "$dynamicRef", "allOf", "contains")
+        ):
             raise Inexact(child(self.document[node].pointer, key), f"{key} cannot be demanded to fail here")
         lits = keywords.negated(lit(self.document.below(node, table[key], key)))
         own = keywords.holds(self, node, type_)
@@ -520,7 +525,9 @@ class Obligations:
             needed = [c for c in shape.clauses if len(c) == 1]
             return any(self.void(self.member(shape, w), depth - 1) for c in needed for w in c)
         if isinstance(shape, Array) and depth:
-            return any(self.void(shape.at(i), depth - 1) for i in range(min(shape.low, len(shape.prefix) + 1)))
+            return any(
+                self.void(shape.at(i), depth - 1) for i in range(min(shape.low, len(shape.prefix) + 1))
+            )
         return False
 
     def member(self, shape: Object, witness: Witness) -> Lits:

@@ -13,7 +13,7 @@ need both. Back-references, lookbehind, word boundaries and assertions inside re
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, NoReturn
+from typing import Final
 
 from b3node.grammar import charset
 from b3node.grammar.charset import Charset
@@ -117,11 +117,8 @@ class _Reader:
     def whole(self) -> Tree:
         tree = self._choice()
         if self._at < len(self._text):
-            self._fail("a closing parenthesis has no opening one")
+            raise PatternError("a closing parenthesis has no opening one")
         return tree
-
-    def _fail(self, why: str) -> NoReturn:
-        raise PatternError(why)
 
     def _peek(self, length: int = 1) -> str:
         return self._text[self._at : self._at + length]
@@ -134,14 +131,14 @@ class _Reader:
 
     def _next(self) -> str:
         if self._at >= len(self._text):
-            self._fail("the pattern ends too early")
+            raise PatternError("the pattern ends too early")
         self._at += 1
         return self._text[self._at - 1]
 
     def _choice(self) -> Tree:
         self._depth += 1
         if self._depth > MAX_DEPTH:
-            self._fail(f"more than {MAX_DEPTH} groups are nested")
+            raise PatternError(f"more than {MAX_DEPTH} groups are nested")
         options = [self._sequence()]
         while self._take("|"):
             options.append(self._sequence())
@@ -160,10 +157,10 @@ class _Reader:
         if bounds is None:
             return atom
         if isinstance(atom, Assertion):
-            self._fail("a quantifier has nothing to repeat")
+            raise PatternError("a quantifier has nothing to repeat")
         self._take("?")  # laziness does not change which strings match
         if self._quantifier() is not None:
-            self._fail("a quantifier follows a quantifier")
+            raise PatternError("a quantifier follows a quantifier")
         return Repeat(atom, *bounds)
 
     def _quantifier(self) -> tuple[int, int] | None:
@@ -179,9 +176,9 @@ class _Reader:
         self._at = end + 1
         bounds = (int(low), int(low) if not comma else int(high) if high else -1)
         if bounds[0] > bounds[1] >= 0:
-            self._fail("the numbers of a quantifier are out of order")
+            raise PatternError("the numbers of a quantifier are out of order")
         if max(bounds) > MAX_COUNT:
-            self._fail(f"a quantifier counts past {MAX_COUNT}")
+            raise PatternError(f"a quantifier counts past {MAX_COUNT}")
         return bounds
 
     def _atom(self) -> Tree:
@@ -198,9 +195,9 @@ class _Reader:
             case "\\":
                 return self._escape()
             case "*" | "+" | "?":
-                self._fail("a quantifier has nothing to repeat")
+                raise PatternError("a quantifier has nothing to repeat")
             case "{" if _is_count(self._text[self._at :].partition("}")[0].partition(",")[0]):
-                self._fail("a quantifier has nothing to repeat")
+                raise PatternError("a quantifier has nothing to repeat")
             case _:
                 return Chars(_of(ord(char)))
 
@@ -212,30 +209,30 @@ class _Reader:
             elif self._take("!"):
                 look = False
             elif self._peek(2) in {"<=", "<!"}:
-                self._fail("lookbehind is not supported")
+                raise PatternError("lookbehind is not supported")
             elif self._take("<"):
                 self._group_name()
             elif not self._take(":"):
-                self._fail("a group starts with an unknown mark after (?")
+                raise PatternError("a group starts with an unknown mark after (?")
         inner = self._choice()
         if not self._take(")"):
-            self._fail("a group is not closed")
+            raise PatternError("a group is not closed")
         return inner if look is None else Look(inner, look)
 
     def _group_name(self) -> None:
         name, found, _ = self._text[self._at :].partition(">")
         if not found or not name.replace("$", "_").isidentifier():
-            self._fail("a group name is not valid")
+            raise PatternError("a group name is not valid")
         self._at += len(name) + 1
 
     def _escape(self) -> Tree:
         char = self._peek()
         if char in {"b", "B"}:
-            self._fail("word boundaries are not supported")
+            raise PatternError("word boundaries are not supported")
         if char.isdigit() and char != "0":
-            self._fail("back-references are not regular")
+            raise PatternError("back-references are not regular")
         if char == "k" and self._peek(2) == "k<":
-            self._fail("back-references are not regular")
+            raise PatternError("back-references are not regular")
         found = self._class_escape()
         return Chars(found if found is not None else _of(self._point()))
 
@@ -250,7 +247,7 @@ class _Reader:
         name, closed, _ = self._text[self._at + 2 :].partition("}")
         found = charset.unicode_property(name) if closed else None
         if found is None:
-            self._fail("a Unicode property is not known here")
+            raise PatternError("a Unicode property is not known here")
         self._at += len(name) + 3
         return charset.complement(found) if char == "P" else found
 
@@ -269,13 +266,13 @@ class _Reader:
             case "u" if self._take("{"):
                 digits, closed, _ = self._text[self._at :].partition("}")
                 if not closed or not digits or not _HEX.issuperset(digits) or int(digits, 16) > charset.LAST:
-                    self._fail("a \\u{...} escape is not valid")
+                    raise PatternError("a \\u{...} escape is not valid")
                 self._at += len(digits) + 1
                 return int(digits, 16)
             case "u":
                 return self._pair(self._hex(4))
             case _ if char.isalnum():
-                self._fail(f"\\{char} is no ECMA-262 escape")
+                raise PatternError(f"\\{char} is no ECMA-262 escape")
             case _:
                 return ord(char)
 
@@ -292,7 +289,7 @@ class _Reader:
     def _hex(self, count: int) -> int:
         digits = self._peek(count)
         if len(digits) < count or not _HEX.issuperset(digits):
-            self._fail("a hexadecimal escape is too short")
+            raise PatternError("a hexadecimal escape is too short")
         self._at += count
         return int(digits, 16)
 
@@ -307,7 +304,7 @@ class _Reader:
                 if not isinstance(last, int):
                     found += [(first, first), (0x2D, 0x2D), *last]
                 elif last < first:
-                    self._fail("the ends of a range are out of order")
+                    raise PatternError("the ends of a range are out of order")
                 else:
                     found.append((first, last))
             else:

@@ -13,6 +13,7 @@ The number of expressions is bounded by `limit`; passing it raises `TooLarge`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from typing import Final
 
 from b3node.grammar.charset import ANY, LAST, Charset, intersection, union
@@ -143,7 +144,10 @@ class Algebra:
             one = self.plain_repeat(part)
             if one is not None:
                 chars = intersection(chars, one[0])
-                low, high = max(low, one[1]), one[2] if high < 0 else high if one[2] < 0 else min(high, one[2])
+                low, high = (
+                    max(low, one[1]),
+                    one[2] if high < 0 else high if one[2] < 0 else min(high, one[2]),
+                )
         met = self.repeat(self.chars(chars), low, high) if high < 0 or low <= high else VOID
         return {*flat.difference(plain), met} - {ALL}
 
@@ -288,7 +292,7 @@ class Algebra:
         if self._spend is not None:
             self._spend(len(cuts) * len(rows) // 8 + 1)
         out, at, memo = [], [0] * len(rows), dict[tuple[Lang, ...], Lang]()
-        for start, stop in zip(cuts, cuts[1:], strict=False):
+        for start, stop in pairwise(cuts):
             targets = []
             for i, row in enumerate(rows):
                 while at[i] < len(row) and row[at[i]][1] < start:

@@ -9,7 +9,7 @@ grammar has no left recursion and no empty loop.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set as AbstractSet
 from typing import Final
 
 import msgspec
@@ -180,35 +180,45 @@ def _reached(table: list[list[Row]], root: int) -> list[list[Row]]:
     """Only the rules that the root needs, numbered in the order they are met; chains of one user inlined."""
     uses: dict[int, int] = {}
     for rows in table:
-        for row in rows:
-            for symbol in row:
-                if not isinstance(symbol, str):
-                    rule = symbol if isinstance(symbol, int) else symbol.rule
-                    uses[rule] = uses.get(rule, 0) + 1
+        for rule in _named(symbol for row in rows for symbol in row):
+            uses[rule] = uses.get(rule, 0) + 1
     numbers, order = {root: 0}, [root]
     out: list[list[Row]] = []
     for at in order:  # grows while it is walked
         rows = []
         for row in table[at]:
-            flat: list[Symbol] = []
-            todo = list(reversed(row))
-            while todo:
-                symbol = todo.pop()
-                if isinstance(symbol, int) and symbol != at and symbol != root and len(table[symbol]) == 1:
-                    inner = table[symbol][0]
-                    plain = len(inner) == 1 and isinstance(inner[0], str) and len(inner[0]) < _SHORT
-                    if plain or (uses[symbol] == 1 and symbol not in numbers and symbol not in inner):
-                        todo.extend(reversed(inner))
-                        continue
-                flat.append(symbol)
-            for symbol in flat:
-                rule = symbol if isinstance(symbol, int) else symbol.rule if isinstance(symbol, Times) else None
-                if rule is not None and rule not in numbers:
+            flat = _inlined(row, table, uses, numbers.keys())
+            for rule in _named(flat):
+                if rule not in numbers:
                     numbers[rule] = len(order)
                     order.append(rule)
             rows.append(tuple(_numbered(symbol, numbers) for symbol in flat))
         out.append(rows)
     return out
+
+
+def _named(symbols: Iterable[Symbol]) -> Iterator[int]:
+    for symbol in symbols:
+        if not isinstance(symbol, str):
+            yield symbol if isinstance(symbol, int) else symbol.rule
+
+
+def _inlined(
+    row: Row, table: list[list[Row]], uses: Mapping[int, int], kept: AbstractSet[int]
+) -> list[Symbol]:
+    """A row with the rules of one alternative written out, where that saves a rule or is as short."""
+    flat: list[Symbol] = []
+    todo = list(reversed(row))
+    while todo:
+        symbol = todo.pop()
+        if isinstance(symbol, int) and len(table[symbol]) == 1:
+            inner = table[symbol][0]
+            plain = len(inner) == 1 and isinstance(inner[0], str) and len(inner[0]) < _SHORT
+            if plain or (uses[symbol] == 1 and symbol not in kept):
+                todo.extend(reversed(inner))
+                continue
+        flat.append(symbol)
+    return flat
 
 
 def _numbered(symbol: Symbol, numbers: Mapping[int, int]) -> Symbol:

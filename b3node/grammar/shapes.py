@@ -10,6 +10,7 @@ their negation is again a list of shapes, which is why `not`, `oneOf` and `if` a
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from decimal import Decimal
 from typing import Final, Literal
 
@@ -72,7 +73,9 @@ class Number(msgspec.Struct, frozen=True):
             return False
         if self.integer is not None and is_integer(value) != self.integer:
             return False
-        if any(not divides(d, value) for d in self.divisors) or any(divides(d, value) for d in self.nondivisors):
+        if any(not divides(d, value) for d in self.divisors) or any(
+            divides(d, value) for d in self.nondivisors
+        ):
             return False
         return value not in self.without and (self.values is None or value in self.values)
 
@@ -98,13 +101,13 @@ def _exponent(value: Decimal) -> int:
 
 def _scaled(value: Decimal, scale: int) -> int:
     _, digits, _ = value.as_tuple()
-    return int("".join(map(str, digits))) * 10 ** (_exponent(value) - scale)
+    return int("".join(map(str, digits))) * int(10 ** (_exponent(value) - scale))
 
 
 def meet_numbers(a: Number, b: Number) -> Number | None:
     """Both, or None when no number can be both (a quick look, not a proof)."""
-    low, low_open = _tighter(a.low, b.low, a.low_open, b.low_open, sign=1)
-    high, high_open = _tighter(a.high, b.high, a.high_open, b.high_open, sign=-1)
+    low, low_open = _tighter(a.low, b.low, a_open=a.low_open, b_open=b.low_open, sign=1)
+    high, high_open = _tighter(a.high, b.high, a_open=a.high_open, b_open=b.high_open, sign=-1)
     if a.integer is not None and b.integer is not None and a.integer != b.integer:
         return None
     integer = a.integer if a.integer is not None else b.integer
@@ -132,7 +135,7 @@ def meet_numbers(a: Number, b: Number) -> Number | None:
 
 
 def _tighter(
-    a: Decimal | None, b: Decimal | None, a_open: bool, b_open: bool, *, sign: int
+    a: Decimal | None, b: Decimal | None, *, a_open: bool, b_open: bool, sign: int
 ) -> tuple[Decimal | None, bool]:
     if a is None or b is None:
         return (b, b_open) if a is None else (a, a_open)
@@ -330,7 +333,7 @@ def tidy_object(algebra: Algebra, shape: Object) -> Object | None:
     named, clauses = dict(shape.named), set(shape.clauses)
     closed = [keys for keys, lits in shape.wide if lits == FALSE]
     while True:
-        required = {w.key for c in clauses if len(c) == 1 for w in c if w.lits == TRUE and isinstance(w.key, str)}
+        required = names_required(clauses)
         fresh: set[Clause] = set()
         for clause in clauses:
             settled = _settle(algebra, clause, required, named, closed)
@@ -345,11 +348,15 @@ def tidy_object(algebra: Algebra, shape: Object) -> Object | None:
     low = shape.low if shape.low > len(required) else 0
     if 0 <= shape.high < max(shape.low, len(required)) or shape.values == frozenset():
         return None
-    if any(_lits_at(algebra, named, shape.wide, str(name)) == FALSE for name in required):
+    if any(_lits_at(algebra, named, shape.wide, name) == FALSE for name in required):
         return None
-    return msgspec.structs.replace(
-        shape, named=tuple(named.items()), clauses=_minimal(clauses), low=low
-    )
+    return msgspec.structs.replace(shape, named=tuple(named.items()), clauses=_minimal(clauses), low=low)
+
+
+def names_required(clauses: Iterable[Clause]) -> set[str]:
+    """The names that a member must have."""
+    single = (witness for clause in clauses if len(clause) == 1 for witness in clause)
+    return {w.key for w in single if w.lits == TRUE and isinstance(w.key, str)}
 
 
 def _lits_at(algebra: Algebra, named: dict[str, Lits], wide: frozenset[tuple[Keys, Lits]], name: str) -> Lits:
@@ -357,14 +364,14 @@ def _lits_at(algebra: Algebra, named: dict[str, Lits], wide: frozenset[tuple[Key
 
 
 def _settle(
-    algebra: Algebra, clause: Clause, required: set[str | Keys], named: dict[str, Lits], closed: list[Keys]
+    algebra: Algebra, clause: Clause, required: set[str], named: dict[str, Lits], closed: list[Keys]
 ) -> Clause | None:
     """The clause with what is impossible left out, or None when it holds anyway; may add to `named`."""
     if len(clause) == 1:
         (only,) = clause
         if isinstance(only.key, str) and only.lits != TRUE:
-            lits = FALSE if only.lits is None else only.lits
-            named[only.key] = all_of(named.get(only.key, TRUE), lits)
+            told = FALSE if only.lits is None else only.lits
+            named[only.key] = all_of(named.get(only.key, TRUE), told)
             return None if only.lits is None else frozenset({Witness(only.key)})
         return clause
     out = set()

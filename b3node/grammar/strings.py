@@ -129,7 +129,7 @@ class Strings:
             parts.append(plain)
         if total < 24 and (len(parts) > 1 or parts[0][2] >= 0):
             return None
-        return (*(Times(self._char(chars), low, high) for chars, low, high in parts), QUOTE)
+        return (*(Times(self.char(chars), low, high) for chars, low, high in parts), QUOTE)
 
     def _parts(self, lang: Lang) -> list[Lang]:
         out, key = [], self._algebra.kind(lang)
@@ -139,7 +139,7 @@ class Strings:
             key = self._algebra.kind(lang)
         return [*out, lang]
 
-    def _char(self, chars: Charset) -> int:
+    def char(self, chars: Charset) -> int:
         """A rule for one character of the set, as it is written in a string."""
         if chars not in self._classes:
             rows: list[Row] = [("char",)] if chars == ANY else [(piece,) for piece in spellings(chars)]
@@ -154,7 +154,7 @@ class Strings:
         if not table[0]:
             return (self._rules.new(),)
         if table not in self._tables:
-            self._tables[table] = _Writer(self._rules, table, self._char).start()
+            self._tables[table] = _Writer(self._rules, table, self.char).start()
         return self._tables[table]
 
     def _table(self, lang: Lang) -> Table:
@@ -178,7 +178,9 @@ class Strings:
         if high >= 0:
             rest = automaton.narrowed(rest, high, _COUNTED_STATES)
         at_least = self._algebra.repeat(self._algebra.chars(ANY), low)
-        return automaton.build(self._algebra, self._algebra.both([self._algebra.table(rest), at_least]), self._limit)
+        return automaton.build(
+            self._algebra, self._algebra.both([self._algebra.table(rest), at_least]), self._limit
+        )
 
     def number(self, lang: Lang) -> Row:
         """A number of the language, as plain text."""
@@ -260,5 +262,3 @@ class _Writer:
             self._todo.append(state)
         tail: Symbol = self._numbers[state]
         return (*head, tail)
-
-
