@@ -33,7 +33,13 @@ _opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 @click.option("--model", help="Which of its models; the first one, when not said.")
 @click.option("--instructions", help="The system prompt.")
 @click.option("--max-output-tokens", type=click.IntRange(min=1), help="Where to cut the answer.")
-@click.option("--temperature", type=click.FloatRange(0, 2), help="0 takes the most probable token always.")
+@click.option(
+    "--temperature",
+    type=click.FloatRange(0, 2),
+    default=0.7,
+    show_default=True,
+    help="0 takes the most probable token always.",
+)
 def ask(question: str, url: str, model: str | None, **parameters: object) -> None:
     """Stream an answer to QUESTION from a running node."""
     stream(_root(url), question, model=model, **parameters)

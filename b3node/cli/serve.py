@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shlex
 import sys
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -18,7 +18,7 @@ from b3node import config as configuration, embedded
 from b3node.api.access import Access
 from b3node.api.app import create_app
 from b3node.api.server import Server, serve as serve_http
-from b3node.cli.ask import stream
+from b3node.cli.ask import DEFAULT_URL, stream
 from b3node.config import Config, ConfigError, ModelConfig
 from b3node.service import log
 from b3node.service.node import Node
@@ -115,7 +115,10 @@ def _embedded() -> dict[str, ModelConfig]:
 
 
 def _served(config: Config, level: log.Level, then: _Then | None) -> int:
-    """Runs a node to its end, and writes its log to the last line. The exit status."""
+    """Runs a node to its end, and writes its log to the last line. The exit status.
+
+    On uvloop, which halves what a streamed token costs.
+    """
     lines = log.Lines(sys.stderr)
     log.configure(level, lines)
     try:
@@ -123,12 +126,6 @@ def _served(config: Config, level: log.Level, then: _Then | None) -> int:
             return runner.run(_run(config, then))
     finally:
         lines.close()
-
-
-def _in_loop(main: Coroutine[None, None, int]) -> int:
-    """Runs the node on uvloop, which halves what a streamed token costs."""
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(main)
 
 
 async def _run(config: Config, then: _Then | None) -> int:
@@ -190,13 +187,15 @@ def _in_url(host: str) -> str:
 
 
 def _how_to_go_on(command: str, model: str, port: int) -> str:
+    url = f"http://127.0.0.1:{port}"
+    where = "" if url == DEFAULT_URL else f" --url {url}"
     return f"""
 Keep it running:  {command}
-Ask from a shell: b3node ask "your question"
+Ask from a shell: b3node ask "your question"{where}
 From any OpenAI SDK, with only the base URL changed:
 
     from openai import OpenAI
-    client = OpenAI(base_url="http://127.0.0.1:{port}/v1", api_key="none")
+    client = OpenAI(base_url="{url}/v1", api_key="none")
     print(client.responses.create(model="{model}", input="Hello!").output_text)
 """
 
