@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import time
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -126,12 +125,10 @@ def test_stripping_attributes_are_read(stripping_vocabulary) -> None:
     }
 
 
-def test_a_real_vocabulary_is_read_in_time(zoo) -> None:
-    """49,152 tokens and their template within a second or two."""
-    began = time.perf_counter()
+def test_a_real_vocabulary_is_read_whole(zoo) -> None:
+    """All 49,152 tokens and their template."""
     vocabulary = smollm()
 
-    assert time.perf_counter() - began < 5
     assert vocabulary.n_vocab == 49_152
     assert vocabulary.chat_template is not None
     assert vocabulary.n_ctx_train == 8192
