@@ -35,6 +35,13 @@ MAX_CELLS: Final = 96
 MAX_COUNTED: Final = 300
 """`minProperties` and `maxProperties` beside named members or clauses."""
 
+MAX_DISTINCT: Final = 8
+"""Undeclared members that can be made to differ for `minProperties`."""
+INITIALS: Final[tuple[Charset, ...]] = (
+    *(((point, point),) for point in (*range(0x30, 0x3A), *range(0x41, 0x5B), 0x5F, *range(0x61, 0x7B))),
+    ((0x80, 0x10FFFF),),
+)
+"""Letters with which the names of such members begin, in order."""
 REPEATED: Final = 1
 CLOSED: Final = 2
 """After the named slots: no other member yet, then (where it matters) some, then none may follow."""
@@ -185,15 +192,11 @@ class _Body:
 
     # -------------------------------------------------------------------------------------- counts
     def _counted(self) -> tuple[int, int]:
-        """Up to where members are counted: those that surely differ, and all; 0 when that does not matter.
-
-        Of each class of other names one member surely differs from all others.
-        """
+        """Up to where members are counted: those that surely differ, and all; 0 when that does not matter."""
         low, high = self._shape.low, self._shape.high
         if not self._classes and high >= len(self._names):
             high = -1
-        others = len(self._classes) + any(lang == ALL for lang, _, _ in self._classes)
-        if low > len(self._names) + others > len(self._names):
+        if self._classes and low > len(self._names) + MAX_DISTINCT:
             raise Inexact("", "undeclared members cannot be told apart, so minProperties cannot count them")
         if max(low, high) > MAX_COUNTED:
             raise Inexact("", f"more than {MAX_COUNTED} members cannot be counted here")
@@ -272,16 +275,40 @@ class _Body:
                 for lits, met, sure in self._claims(base, state.pending, _among(inside)):
                     after = again if sure else size + CLOSED
                     yield self._writer.other(lang, lits), State(after, state.pending - met, *counts)
-            yield from self._pair(state)
+            yield from self._distinct(state)
 
-    def _pair(self, state: State) -> Iterator[tuple[Row, State]]:
-        """Two other members under names that differ, where the count needs just that."""
-        if state.slot != len(self._names) or self._shape.low - state.distinct < 2 or len(self._classes) != 1:
+    def _distinct(self, state: State) -> Iterator[tuple[Row, State]]:
+        """Other members that surely differ, as many as the count still needs, when it needs several."""
+        needed = self._shape.low - state.distinct
+        if state.slot != len(self._names) or needed < 2:
             return
-        lang, lits, _ = self._classes[0]
-        if lang == ALL:
-            after = State(state.slot + REPEATED, state.pending, *self._counts(state, 2, 2))
-            yield self._writer.pair(lits), after
+        after = State(state.slot + REPEATED, state.pending, *self._counts(state, needed, needed))
+        if needed == 2 and len(self._classes) == 1 and self._classes[0][0] == ALL:
+            yield self._writer.pair(self._classes[0][1]), after
+        else:
+            yield (self._ascending(needed),), after
+
+    def _ascending(self, needed: int) -> int:
+        """Members whose names begin with ever later letters: more than need be asked, but any number differ."""
+        rows = {0: [self._rules.of(())] * (len(INITIALS) + 1)}
+        for left in range(1, needed + 1):
+            later = self._rules.new()
+            steps = [later]
+            for at in range(len(INITIALS) - 1, -1, -1):
+                rule = self._rules.of(*self._beginning(at, rows[left - 1][at + 1], more=left > 1), (later,))
+                steps.append(rule)
+                later = rule
+            rows[left] = steps[::-1]
+        return rows[needed][0]
+
+    def _beginning(self, at: int, after: int, *, more: bool) -> Iterator[Row]:
+        """A member whose name begins with one letter; a comma when more are to come."""
+        start = self._algebra.cat(self._algebra.chars(INITIALS[at]), ALL)
+        for lang, lits, _ in self._classes:
+            names = self._algebra.both([lang, start])
+            if self._is_some(names):
+                comma: Row = ('","', "ws") if more else ()
+                yield (*self._writer.other(names, lits), *comma, *((after,) if more else ()))
 
     def _is_of(self, name: str, key: str | Keys) -> bool:
         return key == name if isinstance(key, str) else key.covers(self._algebra, name)
@@ -289,8 +316,9 @@ class _Body:
     def _claims(
         self, base: Lits, pending: Pending, here: Callable[[str | Keys], bool]
     ) -> Iterator[tuple[Lits, Pending, bool]]:
-        """The ways in which a member may witness open clauses: its obligation, the clauses it meets, and whether
-        every member of its class would meet them too.
+        """The ways in which a member may witness open clauses.
+
+        Each is its obligation, the clauses it meets, and whether every member of its class meets them too.
         """
         if base == FALSE:
             return
