@@ -11,10 +11,11 @@ from itertools import combinations, product
 from typing import Final
 
 from b3node.grammar.keywords import negated
-from b3node.grammar.obligations import Obligations, canonical
+from b3node.grammar.obligations import Obligations
 from b3node.grammar.refusal import Inexact
 from b3node.grammar.rules import Row, Rules, Times
 from b3node.grammar.shapes import FALSE, Array, Count, Lits, Spot, all_of
+from b3node.grammar.values import canonical
 
 MAX_STATES: Final = 4_000
 """States of one array's automaton."""

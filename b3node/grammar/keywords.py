@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from decimal import Decimal
-from typing import Final, Protocol
+from typing import Final
 
-from b3node.grammar import library, pattern
+from b3node.grammar import library, matching, pattern
 from b3node.grammar.charset import ANY
-from b3node.grammar.document import Document, Node
+from b3node.grammar.document import Node
 from b3node.grammar.refusal import Inexact, child
-from b3node.grammar.regular import Algebra, Lang
+from b3node.grammar.regular import Lang
 from b3node.grammar.shapes import (
     FALSE,
     TRUE,
@@ -34,28 +34,10 @@ from b3node.grammar.shapes import (
     Witness,
     lit,
 )
+from b3node.grammar.space import Space, Table
 
 MAX_COUNT: Final = 1_000_000
 """The largest length or count that is enforced as written."""
-
-
-class Space(Protocol):
-    """What the readers of keywords need of the obligations around them."""
-
-    algebra: Algebra
-    document: Document
-    tracking: bool
-
-    def string_language(self, lits: Lits) -> Lang:
-        """The strings that meet an obligation."""
-        ...
-
-    def pattern_language(self, source: str, pointer: str) -> Lang:
-        """The strings that a pattern finds something in."""
-        ...
-
-
-Table = dict[str, object]
 
 
 def holds(space: Space, number: int, type_: Type) -> Shape | None:
@@ -190,7 +172,7 @@ def _string(space: Space, table: Table, node: Node) -> Text | None:
 def pattern_of(space: Space, source: str, pointer: str) -> Lang:
     """The language of a pattern. Raises `Inexact` when it has none."""
     try:
-        return pattern.language(space.algebra, source)
+        return matching.language(space.algebra, source)
     except pattern.PatternError as error:
         raise Inexact(pointer, f"the pattern cannot be enforced: {error}") from None
 

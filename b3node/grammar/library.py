@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from b3node.grammar import automaton, notation, pattern
+from b3node.grammar import automaton, matching, notation
 from b3node.grammar.regular import Algebra, Table
 
 _HERE: Final = Path(__file__).resolve().parents[1]
@@ -60,7 +60,7 @@ def format_table(name: str) -> Table:
     algebra = Algebra(_FORMAT_LIMIT)
     lang = notation.regular(algebra, _format_rules(), name)
     if name == "hostname":  # an A-label says what it says only by IDNA's tables; none is written
-        lang = algebra.both([lang, algebra.negate(pattern.language(algebra, r"(?:^|\.)[xX][nN]--"))])
+        lang = algebra.both([lang, algebra.negate(matching.language(algebra, r"(?:^|\.)[xX][nN]--"))])
     return automaton.build(algebra, lang, _FORMAT_LIMIT)
 
 
