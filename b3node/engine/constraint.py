@@ -1,0 +1,40 @@
+"""What the engine needs of a grammar: the seam that `llama.grammar` fills, and a fake one in tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+Ids = npt.NDArray[np.int32]
+Mask = npt.NDArray[np.bool_]
+
+
+class ConstraintError(Exception):
+    """A grammar that cannot be enforced; the message is for the operator. It costs its own request alone."""
+
+
+class Constraint(Protocol):
+    """Where one sequence stands in its grammar. Ids are token ids of the vocabulary; -1 is none of them."""
+
+    def allows(self, tokens: Ids) -> Mask:
+        """For each token, whether the text may go on with it.
+
+        End-of-generation tokens are allowed exactly where the grammar is complete, and where nothing else can
+        follow they alone are. Where the grammar stands is not changed.
+        """
+        ...
+
+    def narrow(self) -> Ids | None:
+        """Tokens among which all allowed ones are, each once; None where looking for them would not pay."""
+        ...
+
+    def accept(self, token: int) -> None:
+        """Goes on with `token`, which `allows` has allowed since the last call. Raises `ValueError` otherwise."""
+        ...
+
+
+Constrain = Callable[[str], Constraint]
+"""A grammar's text (GBNF, start symbol `root`) to a constraint at its beginning; raises `ConstraintError`."""

@@ -1,0 +1,194 @@
+"""A constrained draw against the plain definition: mask, temperature, nucleus, in float64."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from b3node.engine.constrained import draw
+from b3node.engine.sampling import BROKEN
+from tests.engine.fake_constraint import FakeConstraint
+
+N_VOCAB = 50
+
+
+class Fixed(random.Random):
+    """Says one number for ever."""
+
+    def __init__(self, number: float) -> None:
+        super().__init__()
+        self._number = number
+
+    def random(self) -> float:
+        return self._number
+
+
+def descending(row, allowed, temperature):
+    """The allowed tokens, most probable first, and their probabilities: masking first, in float64."""
+    logits = np.full(row.size, -np.inf)
+    ids = sorted(allowed)
+    logits[ids] = row[ids]
+    order = np.argsort(-logits, kind="stable")[: len(ids)]
+    weights = np.exp((logits[order] - logits.max()) / temperature)
+    return order, weights / weights.sum()
+
+
+def chi_square(counts, expected) -> float:
+    """Pearson's statistic in standard deviations from its mean, rare outcomes taken together."""
+    common = expected >= 5
+    observed = np.append(counts[common], counts[~common].sum())
+    wanted = np.append(expected[common], expected[~common].sum())
+    kept = wanted > 1e-9
+    assert observed[~kept].sum() == 0, "a token was drawn that cannot be"
+    freedom = max(int(kept.sum()) - 1, 1)
+    statistic = float((((observed - wanted) ** 2)[kept] / np.maximum(wanted[kept], 1)).sum())
+    return (statistic - freedom) / float(np.sqrt(2 * freedom))
+
+
+CASES = {
+    "mostly allowed": range(1, 50),
+    "mostly refused": range(40, 50),
+    "every third": range(1, 50, 3),
+    "two": (7, 31),
+    "all": range(50),
+}
+
+
+@pytest.mark.parametrize("narrows", [None, 10])
+@pytest.mark.parametrize("temperature", [0.7, 1.7])
+@pytest.mark.parametrize("allowed", CASES.values(), ids=CASES)
+def test_without_a_nucleus_the_distribution_is_that_of_masking_first(allowed, temperature, narrows) -> None:
+    """However many of the likely tokens are refused, the rest comes as if they had never been there."""
+    row = -np.sort(-np.random.default_rng(3).normal(0, 2, N_VOCAB)).astype(np.float32)
+    counts, draws, source = np.zeros(N_VOCAB), 2000, random.Random(11)
+    for _ in range(draws):
+        constraint = FakeConstraint(allowed, narrows=narrows)
+        counts[draw(row, constraint, temperature=temperature, top_p=1.0, source=source)] += 1
+
+    order, probabilities = descending(row, allowed, temperature)
+    expected = np.zeros(N_VOCAB)
+    expected[order] = probabilities * draws
+
+    assert chi_square(counts, expected) < 5
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    size=st.sampled_from([50, 3000]),
+    spread=st.sampled_from([0.1, 1, 5, 100]),
+    temperature=st.sampled_from([0.05, 0.7, 1.0, 2.0]),
+    top_p=st.sampled_from([1e-9, 0.1, 0.5, 0.9, 0.95, 0.999]),
+    number=st.floats(0, 1, exclude_max=True),
+    share=st.sampled_from([0.02, 0.3, 0.9, 1.0]),
+)
+def test_a_nucleus_is_that_of_masking_first(seed, size, spread, temperature, top_p, number, share) -> None:
+    """The uniform number falls on the token on which it falls if the vocabulary is masked before anything else."""
+    random_numbers = np.random.default_rng(seed)
+    row = random_numbers.normal(0, spread, size).astype(np.float32)
+    allowed = frozenset(np.flatnonzero(random_numbers.random(size) < share).tolist() or [size - 1])
+    constraint = FakeConstraint(allowed)
+
+    token = draw(row, constraint, temperature=temperature, top_p=top_p, source=Fixed(number))
+
+    order, probabilities = descending(row, allowed, temperature)
+    cumulative = np.cumsum(probabilities)
+    possible = set()
+    for error in (-1e-4, 0.0, 1e-4):
+        end = min(int(np.searchsorted(cumulative, top_p * (1 + error))), len(order) - 1)
+        at = int(np.searchsorted(cumulative, (number + error) * cumulative[end], side="right"))
+        possible |= set(order[max(min(at, end) - 1, 0) : min(at, end) + 2].tolist() if error else [])
+        possible.add(int(order[max(min(at, end), 0)]))
+    assert token in possible
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_a_draw_is_allowed_accepted_and_possible(data) -> None:
+    """Every draw is an allowed token, and the constraint went on with it; greedy is the largest of them."""
+    seed = data.draw(st.integers(0, 2**32))
+    row = (np.random.default_rng(seed).normal(0, data.draw(st.sampled_from([0.1, 3, 40])), N_VOCAB)).astype(
+        np.float32
+    )
+    allowed = data.draw(st.sets(st.integers(0, N_VOCAB - 1), min_size=1))
+    temperature = data.draw(st.sampled_from([0.0, 0.01, 0.7, 1.0, 2.0]))
+    top_p = data.draw(st.sampled_from([0.0, 0.1, 0.9, 0.999, 1.0]))
+    narrows = data.draw(st.sampled_from([None, 0, 5]))
+    constraint = FakeConstraint(allowed, narrows=narrows)
+
+    token = draw(row, constraint, temperature=temperature, top_p=top_p, source=random.Random(seed))
+
+    assert constraint.accepted == [token]
+    assert token in allowed
+    if temperature == 0 or top_p == 0:
+        assert row[token] == max(row[list(allowed)])
+
+
+@pytest.mark.parametrize(("temperature", "top_p"), [(0.0, 1.0), (1.0, 1.0), (0.8, 0.9)])
+def test_a_seed_repeats_the_draws(temperature, top_p) -> None:
+    """The same seed gives the same tokens, refusals or not."""
+    rows = np.random.default_rng(1).normal(0, 2, (40, N_VOCAB)).astype(np.float32)
+    allowed = [set(range(i % 7, N_VOCAB, 3)) for i in range(40)]
+
+    def run() -> list[int]:
+        source, constraint = random.Random(5), FakeConstraint(*allowed)
+        return [draw(row, constraint, temperature=temperature, top_p=top_p, source=source) for row in rows]
+
+    assert run() == run()
+
+
+@pytest.mark.parametrize(("temperature", "top_p"), [(0.0, 1.0), (1.0, 1.0), (0.8, 0.9)])
+def test_tokens_far_below_the_refused_are_still_drawn(temperature, top_p) -> None:
+    """What a grammar wants may weigh nothing beside what the model wants; it is drawn all the same."""
+    row = np.linspace(0, -1000, N_VOCAB).astype(np.float32)
+
+    token = draw(row, FakeConstraint({47, 49}), temperature=temperature, top_p=top_p, source=random.Random(1))
+
+    assert token == 47
+
+
+@pytest.mark.parametrize(("temperature", "top_p"), [(0.0, 1.0), (1.0, 1.0), (0.8, 0.9)])
+@pytest.mark.parametrize("narrows", [None, 0, 10])
+def test_a_dead_end_is_broken(temperature, top_p, narrows) -> None:
+    """Where nothing is allowed the draw is broken, and nothing is accepted."""
+    row = np.random.default_rng(2).normal(0, 2, N_VOCAB).astype(np.float32)
+    constraint = FakeConstraint(narrows=narrows)
+
+    assert draw(row, constraint, temperature=temperature, top_p=top_p, source=random.Random(1)) == BROKEN
+    assert constraint.accepted == []
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize(("temperature", "top_p"), [(0.0, 1.0), (1.0, 1.0), (0.8, 0.9)])
+def test_a_row_that_is_no_distribution_is_broken(value, temperature, top_p) -> None:
+    """NaN and infinite logits cost the sequence, as without a constraint; nothing is accepted."""
+    row = np.full(N_VOCAB, value, np.float32)
+    constraint = FakeConstraint(range(N_VOCAB))
+
+    assert draw(row, constraint, temperature=temperature, top_p=top_p, source=random.Random(1)) == BROKEN
+    assert constraint.accepted == []
+
+
+@pytest.mark.parametrize(("temperature", "top_p"), [(0.0, 1.0), (1.0, 1.0), (0.8, 0.9)])
+def test_impossible_tokens_are_never_drawn(temperature, top_p) -> None:
+    """A logit of -inf stays impossible, even where the grammar allows nothing else."""
+    row = np.zeros(N_VOCAB, np.float32)
+    row[10:20] = -np.inf
+    constraint = FakeConstraint(range(10, 20))
+
+    assert draw(row, constraint, temperature=temperature, top_p=top_p, source=random.Random(1)) == BROKEN
+
+
+@pytest.mark.parametrize(("temperature", "top_p"), [(0.0, 1.0), (0.7, 1.0), (0.7, 0.9)])
+def test_a_model_that_keeps_to_the_grammar_is_asked_little(temperature, top_p) -> None:
+    """Where the likely token is allowed, the vocabulary is not gone through."""
+    row = np.zeros(20_000, np.float32)
+    row[123] = 30.0
+    constraint = FakeConstraint(range(0, 20_000, 3))
+
+    draw(row, constraint, temperature=temperature, top_p=top_p, source=random.Random(1))
+
+    assert constraint.asked <= 32
