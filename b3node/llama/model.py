@@ -31,7 +31,7 @@ class LoadError(Exception):
 class Model:
     """A loaded model: what the engine's process needs to know of it, and the backend that runs it."""
 
-    def __init__(self, pointer: Any, fitted: Fit, *, offloaded: bool) -> None:
+    def __init__(self, pointer: Any, settings: Settings, fitted: Fit, *, offloaded: bool) -> None:
         try:
             self.vocabulary = Vocabulary.of(pointer)
         except VocabularyError as error:
@@ -41,6 +41,7 @@ class Model:
         self.n_ctx_train = int(lib.llama_model_n_ctx_train(pointer))
         self.stateful = _recurrent(pointer) or _window(pointer) > 0
         self.description = _description(pointer)
+        self._chose_threads = settings.threads is None
         self.token_bytes = self.state_bytes = 0
         self._model = pointer
         try:
@@ -65,7 +66,7 @@ class Model:
             recurrent=_recurrent(pointer),
             offloaded=offloaded,
         )
-        model = cls(pointer, fitted, offloaded=offloaded)
+        model = cls(pointer, settings, fitted, offloaded=offloaded)
         model.prove()
         return model
 
@@ -81,9 +82,11 @@ class Model:
 
     @property
     def device(self) -> str:
-        """Where the model computes, for people."""
+        """Where the model computes and how much of it was chosen, for people."""
+        if self.offloaded:
+            return "GPU"
         threads = self.fit.threads
-        return "GPU" if self.offloaded else f"CPU, {threads} thread{'s' * (threads > 1)}"
+        return f"CPU, {threads} thread{'s' * (threads > 1)}{' (the physical cores)' * self._chose_threads}"
 
     def prove(self) -> None:
         """Decodes a few tokens, measures what they take, and forgets them.
