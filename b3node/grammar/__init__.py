@@ -3,6 +3,7 @@
 from b3node.grammar.front import (
     LIMITS,
     Limits,
+    conforms,
     json_object_gbnf,
     schema_to_gbnf,
     schema_to_loose_gbnf,
@@ -13,6 +14,7 @@ __all__ = [
     "LIMITS",
     "Limits",
     "Loose",
+    "conforms",
     "json_object_gbnf",
     "schema_to_gbnf",
     "schema_to_loose_gbnf",

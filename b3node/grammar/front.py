@@ -20,6 +20,7 @@ from b3node.grammar.loosening import Loose, loosened
 from b3node.grammar.obligations import Obligations
 from b3node.grammar.refusal import Inexact
 from b3node.grammar.regular import Algebra, TooLarge
+from b3node.grammar.shapes import lit
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,6 +79,23 @@ def schema_to_loose_gbnf(schema: object, *, param: str | None = "tools", limits:
         raise refusal(error, param) from None
 
 
+def conforms(
+    schema: object, value: object, *, param: str | None = "text.format.schema", limits: Limits = LIMITS
+) -> bool:
+    """Whether a JSON value conforms, as the grammar of the schema means it (formats count; patterns never backtrack).
+
+    Raises:
+        Refusal: as `schema_to_gbnf`, where the value's type and members lead to what cannot be read.
+    """
+    try:
+        obligations = _obligations(schema, limits)
+        return obligations.meets(value, lit(obligations.document.root))
+    except Inexact as error:
+        raise refusal(error, param) from None
+    except (TooLarge, RecursionError):
+        raise refusal(Inexact("", "the schema needs too much work"), param) from None
+
+
 def json_object_gbnf() -> str:
     """The GBNF of any JSON object, for `text.format` of type `json_object`."""
     return library.whole("json_object.gbnf")
@@ -96,13 +114,9 @@ def exact(schema: object, limits: Limits) -> str:
     Raises:
         Inexact: with the place and the reason.
     """
-    budget = Budget(limits.steps)
-    _check_size(schema, limits)
-    document = Document(schema)
-    obligations = Obligations(document, Algebra(limits.expressions, budget.spend), budget.spend)
-    compiler = Compiler(obligations, max_rules=limits.rules, max_states=limits.states)
     try:
-        text = compiler.grammar()
+        obligations = _obligations(schema, limits)
+        text = Compiler(obligations, max_rules=limits.rules, max_states=limits.states).grammar()
     except TooLarge:
         raise Inexact("", "the patterns together need too many states") from None
     except RecursionError:
@@ -110,6 +124,12 @@ def exact(schema: object, limits: Limits) -> str:
     if len(text.encode()) > limits.grammar_bytes or text.count("\n") > limits.printed_rules:
         raise Inexact("", f"the grammar would be larger than {limits.grammar_bytes // 1024} KiB")
     return text
+
+
+def _obligations(schema: object, limits: Limits) -> Obligations:
+    budget = Budget(limits.steps)
+    _check_size(schema, limits)
+    return Obligations(Document(schema), Algebra(limits.expressions, budget.spend), budget.spend)
 
 
 def _check_size(schema: object, limits: Limits) -> None:

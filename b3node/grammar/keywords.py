@@ -66,6 +66,10 @@ def fails(space: Space, number: int, type_: Type) -> Dnf:
             return tuple(_not_number(_number(table, node)))
         case "string":
             shape = _string(space, table, node)
+            if table.get("format") in library.NARROWED:
+                raise Inexact(
+                    child(node.pointer, "format"), "that a format fails cannot be demanded of this one"
+                )
             return () if shape is None else (Text(space.algebra.negate(shape.lang)),)
         case "array":
             return tuple(_not_array(space, number, table))

@@ -23,7 +23,11 @@ ALIASES: Final = {
     "host-name": "hostname",
     "datetime": "date-time",
 }
-UNWRITTEN: Final = frozenset({"idn-hostname", "regex"})
+NARROWED: Final = frozenset(
+    {"date-time", "datetime", "email", "host-name", "hostname", "idn-email", "idn-hostname", "time"}
+)
+"""Formats whose language here leaves out some strings that have the format (see formats.gbnf)."""
+UNWRITTEN: Final = frozenset({"regex"})
 """Formats of JSON Schema that have no regular language here; asking for them is refused."""
 
 
@@ -48,10 +52,19 @@ def _format_rules() -> dict[str, str]:
 
 
 FORMATS: Final = frozenset({
-    "date", "time", "date-time", "duration", "uuid", "ipv4", "ipv6", "hostname", "email", "idn-email",
+    "date", "time", "date-time", "duration", "uuid", "ipv4", "ipv6", "hostname", "email", "idn-email", "idn-hostname",
     "uri", "uri-reference", "iri", "iri-reference", "uri-template", "json-pointer", "relative-json-pointer",
 })  # fmt: skip
 """The values of `format` that are enforced."""
+
+
+_NAMING: Final = {
+    "hostname": r"(?:^|\.)[^.]{2}--",
+    "email": r"[@.][^.@]{2}--",
+    "idn-email": r"[@.][^.@]{2}--",
+    "idn-hostname": r"(?:^|\.)[^.]{2}--",
+}
+"""Where a label of a host name begins with two characters and two hyphens, by format."""
 
 
 @cache
@@ -59,8 +72,8 @@ def format_table(name: str) -> Table:
     """The minimal automaton of the strings that have a format of `FORMATS`."""
     algebra = Algebra(_FORMAT_LIMIT)
     lang = notation.regular(algebra, _format_rules(), name)
-    if name == "hostname":  # an A-label says what it says only by IDNA's tables; none is written
-        lang = algebra.both([lang, algebra.negate(matching.language(algebra, r"(?:^|\.)[xX][nN]--"))])
+    if name in _NAMING:  # labels like xn--... say what they say only by IDNA's tables, and none is written
+        lang = algebra.both([lang, algebra.negate(matching.language(algebra, _NAMING[name]))])
     return automaton.build(algebra, lang, _FORMAT_LIMIT)
 
 

@@ -11,6 +11,8 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Final
 
+import msgspec
+
 from b3node.grammar.charset import DIGIT
 from b3node.grammar.refusal import Inexact
 from b3node.grammar.regular import ALL, EMPTY, VOID, Algebra, Edges, Lang
@@ -18,6 +20,8 @@ from b3node.grammar.shapes import Number
 
 MAX_DIVISOR: Final = 4_096
 """The largest remainder automaton: `multipleOf` without its powers of ten."""
+DIGITS: Final = 15
+"""Decimal digits that a double of 53 bits always keeps."""
 MAX_DIGITS: Final = 320
 """Digits that a bound may have."""
 
@@ -58,11 +62,22 @@ class Numbers:
         if shape.values is not None:
             return a.either(a.text(spelled(value)) for value in shape.values if shape.admits(value))
         parts = [self._any if shape.integer is None else self._integer if shape.integer else self._fractional]
+        if not shape.integer:
+            shape = _told_apart(shape)
+            parts += [self._exact(_places(shape))] if _delicate(shape) else []
         parts.append(self._range(shape))
         parts += [self._multiple(divisor) for divisor in shape.divisors]
         parts += [a.negate(self._multiple(divisor)) for divisor in shape.nondivisors]
         parts += [a.negate(self._value(value)) for value in shape.without]
         return a.both(parts)
+
+    def _exact(self, places: int) -> Lang:
+        """Spellings that a double of 53 bits keeps apart: integers, or 15 digits about the point."""
+        a = self._algebra
+        sign = a.either([EMPTY, self._minus])
+        digits = a.repeat(self._digit, 1, max(DIGITS - places, 1))
+        fraction = a.cat(a.text("."), a.repeat(self._digit, 0, places), self._zeros)
+        return a.either([a.cat(sign, self._whole), a.cat(sign, digits, fraction)])
 
     def _value(self, value: Decimal) -> Lang:
         a, text = self._algebra, spelled(value)
@@ -176,6 +191,33 @@ class Numbers:
         for r in range(1, number):
             accepting[last + r] = False
         return [*rows, ((0x30, 0x30, end),)], [*accepting, True]
+
+
+def _places(shape: Number) -> int:
+    """Digits after the point that matter for a shape."""
+    values = (*shape.divisors, *shape.nondivisors, *shape.without)
+    return max([0 if shape.divisors else 7, *(-int(value.as_tuple().exponent) for value in values)])
+
+
+def _delicate(shape: Number) -> bool:
+    """Whether a reader that rounds to doubles could take a value for one that is not meant."""
+    return bool(shape.divisors or shape.nondivisors or shape.without or shape.integer is False)
+
+
+def _told_apart(shape: Number) -> Number:
+    """Open bounds as closed ones that a double keeps apart from them; at zero every value is apart."""
+    low, high = shape.low, shape.high
+    if low is not None and shape.low_open and low:
+        low = low + Decimal(1).scaleb(low.adjusted() - DIGITS + 1)
+    if high is not None and shape.high_open and high:
+        high = high - Decimal(1).scaleb(high.adjusted() - DIGITS + 1)
+    return msgspec.structs.replace(
+        shape,
+        low=low,
+        low_open=shape.low_open and low == shape.low,
+        high=high,
+        high_open=shape.high_open and high == shape.high,
+    )
 
 
 def spelled(value: Decimal) -> str:

@@ -28,8 +28,8 @@ _MAX_CHAIN: Final = 120
 """Letters of one literal; longer ones go on in the next rule."""
 _COUNTED_STATES: Final = 2_600
 """States that counting characters beside a pattern may need before it is narrowed."""
-DIGIT_TAIL: Final = "[0-9]{0,32}"
-"""Digits that may follow where any number of them could: enough for any value, and no way to run away."""
+MAX_LOOP: Final = 32
+"""Digits where any number of them could follow: enough for any value, and no way to run away."""
 
 
 def literal(text: str) -> str:
@@ -191,19 +191,17 @@ class Strings:
         if not table[0]:
             return (self._rules.new(),)
         numbers = [self._rules.new() for _ in table[0]]
-        for rule, accepting, edges in zip(numbers, *table, strict=True):
-            if accepting and _only_digits_loop(edges, numbers.index(rule)):
-                self._rules.add(rule, (DIGIT_TAIL,))
-                continue
-            for to, chars in _by_target(edges).items():
-                self._rules.add(rule, (char_class(chars), numbers[to]))
-            if accepting:
-                self._rules.add(rule, ())
+        for state, (accepting, edges) in enumerate(zip(*table, strict=True)):
+            targets = _by_target(edges)
+            again = targets.pop(state, None)
+            rows: list[Row] = [(char_class(chars), numbers[to]) for to, chars in targets.items()]
+            rows += [()] if accepting else []
+            if again is not None:
+                bounded = f"{char_class(again)}{{0,{MAX_LOOP}}}"
+                rows = [(bounded,)] if rows == [()] else [(bounded, self._rules.of(*rows))]
+            for row in rows:
+                self._rules.add(numbers[state], row)
         return (numbers[0],)
-
-
-def _only_digits_loop(edges: Edges, state: int) -> bool:
-    return edges == ((0x30, 0x39, state),)
 
 
 def _by_target(edges: Edges) -> dict[int, Charset]:
