@@ -7,9 +7,8 @@ from typing import Final
 
 LONGEST: Final = 60.0
 """Seconds between two starts at most: 1, 2, 4 ... 60."""
-CRASHES: Final = 5
 WINDOW: Final = 600.0
-"""This many crashes within so many seconds, and the child stays down."""
+"""Seconds within which crashes are counted together."""
 
 
 class Backoff:
@@ -18,15 +17,15 @@ class Backoff:
     Args:
         first: seconds before the first start; each further one doubles them.
         longest: seconds between two starts at most.
-        gives_up: whether the child stays down after too many crashes. One that tenants' input can crash
-            must not: they could take the node down with it.
+        most: after so many crashes within the window the child stays down; None is never, for one that tenants'
+            input can crash: they could take the node down with it.
     """
 
-    def __init__(self, *, first: float = 1.0, longest: float = LONGEST, gives_up: bool = True) -> None:
+    def __init__(self, *, first: float = 1.0, longest: float = LONGEST, most: int | None = 5) -> None:
         self._first = first
         self._longest = longest
-        self._gives_up = gives_up
-        self._crashes: deque[float] = deque(maxlen=CRASHES)
+        self._most = most
+        self._crashes: deque[float] = deque(maxlen=most or 1)
         self._streak = 0
 
     def crashed(self, now: float, *, lived: float) -> float | None:
@@ -39,6 +38,6 @@ class Backoff:
             self._streak = 0
         self._crashes.append(now)
         self._streak += 1
-        if self._gives_up and len(self._crashes) == CRASHES and now - self._crashes[0] <= WINDOW:
+        if len(self._crashes) == self._most and now - self._crashes[0] <= WINDOW:
             return None
         return float(min(self._first * 2.0 ** min(self._streak - 1, 16), self._longest))

@@ -89,7 +89,7 @@ class EngineClient:
             hear=self._hear,
             ended=self._ended,
             environment=environment,
-            backoff=Backoff(first=patience.pause),
+            backoff=Backoff(first=patience.pause, most=patience.crashes),
         )
 
     @property

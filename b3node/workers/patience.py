@@ -17,7 +17,8 @@ class Patience(msgspec.Struct, frozen=True, kw_only=True):
     2.6 s. Loading a vocabulary and trying its template may take `prepare_load`. A request waits for a worker
     that starts or is busy for `worker`.
 
-    `pause` is the wait before the first restart of a child that crashed; it doubles from crash to crash.
+    `pause` is the wait before the first restart of a child that crashed; it doubles from crash to crash. An
+    engine that crashed `crashes` times within ten minutes stays down.
     """
 
     silence: float = 10.0
@@ -28,3 +29,4 @@ class Patience(msgspec.Struct, frozen=True, kw_only=True):
     prepare_load: float = 60.0
     worker: float = 30.0
     pause: float = 1.0
+    crashes: int = 5

@@ -59,7 +59,7 @@ class PrepareWorker:
             order,
             hear=self._hear,
             ended=self._ended,
-            backoff=Backoff(first=min(patience.pause, _PAUSE), longest=_PAUSE, gives_up=False),
+            backoff=Backoff(first=min(patience.pause, _PAUSE), longest=_PAUSE, most=None),
             load_within=patience.prepare_load,
         )
 

@@ -31,6 +31,6 @@ def test_a_long_life_is_forgiven() -> None:
 
 def test_what_tenants_can_crash_is_always_started_again_soon() -> None:
     """A child that input can crash stays down for a moment only, however often."""
-    backoff = Backoff(longest=1.0, gives_up=False)
+    backoff = Backoff(longest=1.0, most=None)
 
     assert [backoff.crashed(now=float(i), lived=0.0) for i in range(20)] == [1] * 20

@@ -1,0 +1,44 @@
+"""Stand-ins for child processes: a shell script at the other end of a socket pair, instead of one of our modules."""
+
+from __future__ import annotations
+
+import errno
+import socket
+import subprocess
+
+import pytest
+
+from b3node.workers import supervisor
+
+ENDS = "exit 3"
+"""A child that ends at once."""
+STAYS = "exec cat >/dev/null"
+"""A child that ends when its line does."""
+CLINGS = "exec sleep 600"
+"""A child that says nothing and does not mind the end of its line."""
+BABBLES = r"printf '\000\000\000\001x'; exec sleep 600"
+"""A child that sends a frame which is no message."""
+
+
+def instead(monkeypatch: pytest.MonkeyPatch, script: str, *, failures: int = 0) -> list[int]:
+    """Makes supervisors start `script`, whose input and output are the line; gives the pids as they come.
+
+    The first `failures` starts find no room for a process.
+    """
+    pids: list[int] = []
+    left = [failures]
+
+    def spawn(
+        module: str, *, environment: dict[str, str] | None = None
+    ) -> tuple[subprocess.Popen[bytes], socket.socket]:
+        if left[0]:
+            left[0] -= 1
+            raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
+        ours, theirs = socket.socketpair()
+        with theirs:
+            process = subprocess.Popen(["sh", "-c", script], stdin=theirs.fileno(), stdout=theirs.fileno())
+        pids.append(process.pid)
+        return process, ours
+
+    monkeypatch.setattr(supervisor, "spawn", spawn)
+    return pids
