@@ -105,6 +105,11 @@ class Vocabulary:
             raise VocabularyError(f"{path} is not a model that this build can load: {last_words()}")
         return cls(model)
 
+    @property
+    def native(self) -> Any:
+        """The llama_vocab pointer, for this room alone."""
+        return self._vocab
+
     @classmethod
     def of(cls, model: Any) -> Vocabulary:
         """The vocabulary of a loaded model, by its pointer, which must outlive it."""

@@ -1,0 +1,238 @@
+"""Grammars of llama.cpp as the engine's constraints: parsed within bounds, never trusted beyond what they say.
+
+What llama.cpp does with a mistake decides what is done here (version 0.3.36, measured):
+
+* A grammar that it cannot parse is a NULL, an empty one is no constraint at all: both are errors here. Its parser
+  recurses once a group and once a leftmost rule, so a text is bounded and parsed on a thread with a large stack.
+* A token that is accepted against the grammar aborts the process: only what `allows` has allowed is accepted.
+* It matches tokens by their text, so inside a JSON string `<|im_start|>` would do: every token that is not plain
+  text is banned, but for the ends of generation. What follows a NUL in a token is not looked at: banned too.
+* It does not check the bytes of UTF-8 sequences: what is not the beginning of valid UTF-8 is not allowed here.
+
+A parsed grammar is kept, and every sequence gets a clone of it. `narrow` asks about the 256 one-byte tokens first:
+where one is refused, so is every token that begins with that byte, and mostly that leaves few. (That is so as
+long as classes are positive. In llama.cpp's negated ones a byte may be refused whose continuations are not.)
+"""
+
+from __future__ import annotations
+
+import codecs
+import ctypes
+import re
+import threading
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from b3node.engine.constraint import ConstraintError, Ids, Mask
+from b3node.llama.library import lib
+from b3node.llama.vocab import Vocabulary
+
+LARGEST: Final = 256 * 1024
+"""Bytes of a grammar's text (security bound of the compiler, held here once more)."""
+MOST_REPEATS: Final = 50_000
+"""Sum of a grammar's `{m,n}` bounds: llama.cpp writes each out, as some 100 bytes of rules."""
+CACHED: Final = 64
+CACHED_BYTES: Final = 64 * 1024 * 1024
+"""Parsed grammars that are kept, and the bytes that they are estimated to take."""
+STACK: Final = 256 * 1024 * 1024
+"""Bytes of stack to parse on: 200,000 nested groups were parsed on it. Address space only, until it is used."""
+
+_REPEAT: Final = re.compile(r"\{([0-9]{1,9})(?:,([0-9]{0,9}))?\}")
+_NEGATED: Final = "[^"
+_BATCH: Final = 4096
+_CANDIDATE: Final = np.dtype([("id", np.int32), ("logit", np.float32), ("p", np.float32)])
+"""llama_token_data (llama.h)."""
+
+
+class Grammars:
+    """The grammars of one vocabulary. For one thread at a time, like the vocabulary itself."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._vocab = vocabulary.native
+        self.tokens: Final = Tokens(vocabulary)
+        self._parsed: OrderedDict[str, tuple[Any, int]] = OrderedDict()
+        self._bytes = 0
+
+    def constrain(self, text: str) -> Grammar:
+        """The constraint of a GBNF text, at its beginning. Raises `ConstraintError` if it is no grammar."""
+        if text not in self._parsed:
+            self._keep(text, _on_a_large_stack(lambda: self.parse(text)))
+        self._parsed.move_to_end(text)
+        original, _ = self._parsed[text]
+        return Grammar(lib.llama_sampler_clone(original), self.tokens, positive=_NEGATED not in text)
+
+    def parse(self, text: str) -> Any:
+        """A sampler for a GBNF text, to be freed; needs a large stack. Raises `ConstraintError`."""
+        if not text.strip() or "\0" in text or len(text.encode()) > LARGEST:
+            raise ConstraintError("a grammar is empty, too large or no text")
+        if (repeats := _repeats(text)) > MOST_REPEATS:
+            raise ConstraintError(f"a grammar repeats {repeats} times; at most {MOST_REPEATS} are taken")
+        sampler = lib.llama_sampler_init_grammar(self._vocab, text.encode(), b"root")
+        if not sampler:
+            raise ConstraintError("llama.cpp does not take a grammar")
+        return sampler
+
+    def prove(self, text: str) -> None:
+        """Raises `ConstraintError` unless llama.cpp takes the grammar; needs a large stack, keeps nothing."""
+        lib.llama_sampler_free(self.parse(text))
+
+    def _keep(self, text: str, sampler: Any) -> None:
+        size = 2 * len(text) + 100 * _repeats(text) + 16 * len(text)
+        self._parsed[text] = (sampler, size)
+        self._bytes += size
+        while len(self._parsed) > 1 and (len(self._parsed) > CACHED or self._bytes > CACHED_BYTES):
+            _, (oldest, freed) = self._parsed.popitem(last=False)
+            self._bytes -= freed
+            lib.llama_sampler_free(oldest)
+
+
+class Tokens:
+    """What a vocabulary's tokens mean to grammars, looked up once."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        special = {each.id for each in vocabulary.specials}
+        self.pieces: Final = vocabulary.pieces
+        self.eog: Final = np.array(sorted(vocabulary.eog), np.int32)
+        self.is_eog: Final = np.zeros(vocabulary.n_vocab, bool)
+        self.is_eog[self.eog] = True
+        plain = [
+            bool(piece) and token not in special and b"\0" not in piece
+            for token, piece in enumerate(self.pieces)
+        ]
+        self.possible: Final = np.array(plain, bool) | self.is_eog
+        self.whole: Final = np.array([_is_utf8(piece) for piece in self.pieces], bool)
+        first = np.array([piece[0] if piece else 256 for piece in self.pieces])
+        first[~self.possible | self.is_eog] = 256
+        order = np.argsort(first, kind="stable").astype(np.int32)
+        ends = np.searchsorted(first[order], np.arange(1, 257))
+        self.by_first_byte: Final = tuple(np.split(order, ends)[:256])
+        alone = {
+            piece[0]: token
+            for token, piece in enumerate(self.pieces)
+            if len(piece) == 1 and first[token] < 256
+        }
+        self.bytes: Final = np.array(sorted(alone), np.intp)
+        self.one_byte: Final = np.array([alone[byte] for byte in sorted(alone)], np.int32)
+        self.room: Final = np.zeros(_BATCH, _CANDIDATE)
+        """Where llama.cpp marks what it refuses."""
+        self.candidates: Final = lib.llama_token_data_array(
+            self.room.ctypes.data_as(ctypes.POINTER(lib.llama_token_data)), 0, -1, False
+        )
+
+
+class Grammar:
+    """Implements `engine.constraint.Constraint`; made by `Grammars.constrain`.
+
+    Args:
+        sampler: a llama_sampler of its own, freed with it.
+        tokens: the vocabulary's.
+        positive: whether a refused byte means that nothing that begins with it is allowed.
+    """
+
+    def __init__(self, sampler: Any, tokens: Tokens, *, positive: bool) -> None:
+        self._sampler = sampler
+        self._tokens = tokens
+        self._positive = positive
+        self._partial = b""
+        """The bytes of a character that is not complete yet."""
+        self._passed: list[Ids] = []
+        weakref.finalize(self, lib.llama_sampler_free, sampler).atexit = False
+
+    def allows(self, tokens: Ids) -> Mask:
+        """For each token, whether the text may go on with it; see `engine.constraint.Constraint.allows`."""
+        mask: Mask = self._tokens.possible[tokens]
+        asked = tokens[mask]
+        answers = [self._ask(asked[start : start + _BATCH]) for start in range(0, asked.size, _BATCH)]
+        if answers:
+            mask[mask] = np.concatenate(answers)
+        self._passed.append(tokens[mask])
+        return mask
+
+    def narrow(self) -> Ids | None:
+        """Tokens among which all allowed ones are; None if that is most of the vocabulary."""
+        if not self._positive:
+            return None
+        known = self._tokens
+        open_ = np.ones(256, bool)
+        open_[known.bytes] = self.allows(known.one_byte)
+        parts = [known.by_first_byte[byte] for byte in np.flatnonzero(open_)]
+        if 2 * sum(map(len, parts)) > len(known.pieces):
+            return None
+        return np.concatenate((known.eog, *parts))
+
+    def accept(self, token: int) -> None:
+        """Goes on with a token that was allowed. Raises `ValueError` for any other: llama.cpp would abort."""
+        if not any((passed == token).any() for passed in self._passed):
+            raise ValueError("a token was to be accepted that was not allowed")
+        self._passed.clear()
+        lib.llama_sampler_accept(self._sampler, token)
+        if not self._tokens.is_eog[token]:
+            self._partial = _partial(self._partial + self._tokens.pieces[token])
+
+    def _ask(self, tokens: Ids) -> Mask:
+        """What llama.cpp says of at most `_BATCH` possible tokens, and UTF-8 does not forbid."""
+        room, candidates = self._tokens.room[: tokens.size], self._tokens.candidates
+        room["id"] = tokens
+        room["logit"] = 0.0
+        candidates.size, candidates.selected, candidates.sorted = tokens.size, -1, False
+        lib.llama_sampler_apply(self._sampler, ctypes.byref(candidates))
+        allowed: Mask = room["logit"] == 0.0
+        doubtful = allowed if self._partial else allowed & ~self._tokens.whole[tokens]
+        for place in np.flatnonzero(doubtful):
+            allowed[place] = self._continues(int(tokens[place]))
+        return allowed
+
+    def _continues(self, token: int) -> bool:
+        """Whether the text so far and the token are the beginning of valid UTF-8, and its end if it ends it."""
+        if self._tokens.is_eog[token]:
+            return not self._partial
+        try:
+            _partial(self._partial + self._tokens.pieces[token])
+        except UnicodeDecodeError:
+            return False
+        return True
+
+
+def _partial(text: bytes) -> bytes:
+    """The bytes at the end of `text` that begin a character. Raises `UnicodeDecodeError` if it is not UTF-8."""
+    _, read = codecs.utf_8_decode(text, "strict", False)
+    return text[read:]
+
+
+def _is_utf8(piece: bytes) -> bool:
+    try:
+        return not _partial(piece)
+    except UnicodeDecodeError:
+        return False
+
+
+def _repeats(text: str) -> int:
+    """The sum of all `{m,n}` bounds; what looks like one inside a literal is counted too."""
+    return sum(int(most or least) for least, most in _REPEAT.findall(text))
+
+
+def _on_a_large_stack(work: Callable[[], Any]) -> Any:
+    """What `work` returns or raises, done on a thread with `STACK` bytes of stack."""
+    outcome: list[Any] = []
+    failure: list[Exception] = []
+
+    def run() -> None:
+        try:
+            outcome.append(work())
+        except Exception as error:  # noqa: BLE001 - raised again where it is waited for
+            failure.append(error)
+
+    before = threading.stack_size(STACK)
+    try:
+        thread = threading.Thread(target=run, name="parse grammar")
+        thread.start()
+    finally:
+        threading.stack_size(before)
+    thread.join()
+    if failure:
+        raise failure[0]
+    return outcome[0]
