@@ -7,6 +7,7 @@ place, what it does not enforce.
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 import msgspec
@@ -26,7 +27,8 @@ from b3node.grammar.shapes import lit
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """The bounds of one compilation (contract decisions, "Schemas"; security R42).
 
-    Sizes are in bytes of UTF-8; `steps` bounds the time, at some microseconds each (see `Budget`).
+    Sizes are in bytes of UTF-8; `steps` bounds the time, at some microseconds each (see `Budget`); `repeats` is
+    the sum of all counts, each of which the engine writes out.
     """
 
     schema_bytes: int = 64 * 1024
@@ -40,9 +42,11 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     printed_rules: int = 5_000
     states: int = 4_000
     expressions: int = 60_000
+    repeats: int = 100_000
 
 
 LIMITS: Final = Limits()
+_REPEAT: Final = re.compile(r"\{(\d+)(?:,(\d*))?\}")
 
 
 def schema_to_gbnf(
@@ -123,6 +127,8 @@ def exact(schema: object, limits: Limits) -> str:
         raise Inexact("", "the schema refers to itself too deeply") from None
     if len(text.encode()) > limits.grammar_bytes or text.count("\n") > limits.printed_rules:
         raise Inexact("", f"the grammar would be larger than {limits.grammar_bytes // 1024} KiB")
+    if sum(int(most or least) for least, most in _REPEAT.findall(text)) > limits.repeats:
+        raise Inexact("", f"the lengths and counts of the grammar sum up to more than {limits.repeats}")
     return text
 
 

@@ -115,7 +115,8 @@ class Strings:
         if lang == ALL:
             return ("string",)
         if lang not in self._tails:
-            self._tails[lang] = self._counted(lang) or self._automaton(lang)
+            counted = self._counted(lang)
+            self._tails[lang] = (self._rules.of(counted),) if counted else self._automaton(lang)
         return (QUOTE, *self._tails[lang])
 
     def _counted(self, lang: Lang) -> Row | None:
