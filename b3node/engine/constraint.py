@@ -38,3 +38,8 @@ class Constraint(Protocol):
 
 Constrain = Callable[[str], Constraint]
 """A grammar's text (GBNF, start symbol `root`) to a constraint at its beginning; raises `ConstraintError`."""
+
+
+def unable(grammar: str) -> Constraint:
+    """A `Constrain` for engines that know no grammars. Raises `ConstraintError`."""
+    raise ConstraintError(f"no grammar can be enforced, so not one of {len(grammar)} characters")

@@ -2,8 +2,8 @@
 
 It owns the order of things and nothing else: what to compute is the scheduler's, how is the backend's, and
 the channel to the front and the clock are given. A step that failed costs its sequences, a row that is not
-a distribution costs its sequence, and anything that cannot be survived is left to the process: the front
-restarts it.
+a distribution or a grammar that cannot be kept costs its sequence, and anything that cannot be survived is left
+to the process: the front restarts it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence as Many
 from typing import Protocol
 
 from b3node.engine.backend import Backend, CellsFullError, DecodeError, Rows
+from b3node.engine.constrained import draw as draw_constrained
+from b3node.engine.constraint import Constrain, Constraint, ConstraintError, unable
 from b3node.engine.messages import Cancel, Step, Submit
 from b3node.engine.plan import Plan
 from b3node.engine.sampling import greedy, sample
@@ -36,15 +38,22 @@ class Loop:
 
     Args:
         clock: monotonic seconds.
+        constrain: makes constraints of grammars.
     """
 
     def __init__(
-        self, scheduler: Scheduler, backend: Backend, channel: Channel, clock: Callable[[], float]
+        self,
+        scheduler: Scheduler,
+        backend: Backend,
+        channel: Channel,
+        clock: Callable[[], float],
+        constrain: Constrain = unable,
     ) -> None:
         self._scheduler = scheduler
         self._backend = backend
         self._channel = channel
         self._clock = clock
+        self._constrain = constrain
         self._untold: list[Step] = []
 
     def run(self) -> None:
@@ -65,10 +74,19 @@ class Loop:
         for message in messages:
             match message:
                 case Submit():
-                    self._scheduler.submit(message, now)
+                    self._scheduler.submit(message, now, self._constraint(message))
                 case Cancel():
                     self._scheduler.cancel(message.id, now)
         return True
+
+    def _constraint(self, submit: Submit) -> Constraint | None:
+        """What keeps a sequence to its grammar; None where it has none, and where it cannot be had."""
+        if submit.grammar is None:
+            return None
+        try:
+            return self._constrain(submit.grammar)
+        except ConstraintError:
+            return None
 
     def step(self) -> None:
         """One step of the model, drawn and accounted for.
@@ -107,7 +125,12 @@ class Loop:
 
 
 def draw(sequence: Sequence, row: Rows) -> int:
-    """The next token of `sequence` from its row of logits, shape (n_vocab,); advances its random numbers."""
+    """The next token of `sequence` from its row of logits, shape (n_vocab,); advances its random numbers and constraint."""
+    if sequence.constraint is not None:
+        temperature = 0.0 if sequence.greedy else sequence.temperature
+        return draw_constrained(
+            row, sequence.constraint, temperature=temperature, top_p=sequence.top_p, source=sequence.draw
+        )
     if sequence.greedy:
         return greedy(row)
     return sample(row, temperature=sequence.temperature, top_p=sequence.top_p, uniform=sequence.draw.random())

@@ -27,7 +27,8 @@ class Submit(msgspec.Struct, frozen=True, tag="submit", array_like=True):
     generated, `reserve` is how many of those are promised cells before it starts (beyond them it may be
     paused and computed again when cells run out), `namespace` is whom a shared prefix may be shared with
     (the organization), `marks` are ascending token counts at which the prompt is worth coming back to,
-    `wait` bounds the seconds it may stand in the queue.
+    `wait` bounds the seconds it may stand in the queue, `grammar` is the GBNF text that what is generated must
+    keep to (None: anything).
     """
 
     id: int
@@ -38,6 +39,7 @@ class Submit(msgspec.Struct, frozen=True, tag="submit", array_like=True):
     sampling: Sampling
     wait: float
     marks: tuple[int, ...] = ()
+    grammar: str | None = None
 
 
 class Cancel(msgspec.Struct, frozen=True, tag="cancel", array_like=True):
@@ -91,7 +93,7 @@ class Token(msgspec.Struct, frozen=True, array_like=True):
 FinishReason = Literal["stop", "length", "cancelled", "capacity", "failed"]
 """`stop`: an end-of-generation token. `length`: max_tokens or the end of the context. `cancelled`: as
 asked. `capacity`: the queue was full or the wait too long (nothing was generated). `failed`: the engine
-could not decode this sequence."""
+could not decode this sequence, or not keep it to its grammar."""
 
 
 class Finished(msgspec.Struct, frozen=True, array_like=True):

@@ -30,6 +30,7 @@ from typing import Final
 import numpy as np
 
 from b3node.engine.cells import Cells, Match
+from b3node.engine.constraint import Constraint
 from b3node.engine.governor import Governor
 from b3node.engine.limits import Limits
 from b3node.engine.messages import Finished, FinishReason, Started, Step, Submit, Token
@@ -77,11 +78,20 @@ class Scheduler:
 
     # -- what the front says -------------------------------------------------------------------------
 
-    def submit(self, submit: Submit, now: float) -> None:
-        """Queues a sequence, or finishes it at once as `capacity` when the queue is full."""
-        sequence = Sequence.of(submit, n_ctx=self.limits.n_ctx, now=now)
+    def submit(self, submit: Submit, now: float, constraint: Constraint | None = None) -> None:
+        """Queues a sequence, or finishes it at once.
+
+        As `capacity` when the queue is full; as `failed` when it cannot be computed, or has a grammar and no
+        constraint that keeps it.
+        """
+        sequence = Sequence.of(submit, n_ctx=self.limits.n_ctx, now=now, constraint=constraint)
         known = sequence.known
-        if not 0 < len(known) < self.limits.n_ctx or min(known) < 0 or max(known) >= len(self._pieces):
+        if (
+            (submit.grammar is not None and constraint is None)
+            or not 0 < len(known) < self.limits.n_ctx
+            or min(known) < 0
+            or max(known) >= len(self._pieces)
+        ):
             self._report(sequence, "failed", now)
         elif len(self.waiting) >= self.limits.waiting:
             self._report(sequence, "capacity", now)

@@ -6,6 +6,7 @@ import random
 from array import array
 from dataclasses import dataclass, field
 
+from b3node.engine.constraint import Constraint
 from b3node.engine.messages import Submit
 
 
@@ -29,11 +30,13 @@ class Sequence:
     temperature: float
     top_p: float
     draw: random.Random
-    """One uniform number a drawn token: the seed repeats the response, whatever runs beside it."""
+    """Its own random numbers: the seed repeats the response, whatever runs beside it."""
     arrived: float
     deadline: float
     """When it leaves the queue unserved, in seconds of the engine's clock."""
     marks: tuple[int, ...] = ()
+    constraint: Constraint | None = None
+    """Where it stands in its grammar: behind the last generated token, also while it is paused."""
     computed: int = 0
     cached: int = 0
     slot: int = -1
@@ -44,7 +47,7 @@ class Sequence:
     """Whether it ran before and waits to be computed again."""
 
     @classmethod
-    def of(cls, submit: Submit, *, n_ctx: int, now: float) -> Sequence:
+    def of(cls, submit: Submit, *, n_ctx: int, now: float, constraint: Constraint | None = None) -> Sequence:
         """The sequence a message asks for, bounded by the context of `n_ctx` tokens."""
         known = array("i")
         known.frombytes(submit.tokens)
@@ -62,6 +65,7 @@ class Sequence:
             arrived=now,
             deadline=now + submit.wait,
             marks=submit.marks,
+            constraint=constraint,
         )
 
     @property

@@ -18,11 +18,13 @@ from __future__ import annotations
 
 import codecs
 import ctypes
+import os
 import re
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 import numpy as np
@@ -71,7 +73,8 @@ class Grammars:
             raise ConstraintError("a grammar is empty, too large or no text")
         if (repeats := _repeats(text)) > MOST_REPEATS:
             raise ConstraintError(f"a grammar repeats {repeats} times; at most {MOST_REPEATS} are taken")
-        sampler = lib.llama_sampler_init_grammar(self._vocab, text.encode(), b"root")
+        with _without_stderr():
+            sampler = lib.llama_sampler_init_grammar(self._vocab, text.encode(), b"root")
         if not sampler:
             raise ConstraintError("llama.cpp does not take a grammar")
         return sampler
@@ -213,6 +216,19 @@ def _is_utf8(piece: bytes) -> bool:
 def _repeats(text: str) -> int:
     """The sum of all `{m,n}` bounds; what looks like one inside a literal is counted too."""
     return sum(int(most or least) for least, most in _REPEAT.findall(text))
+
+
+@contextmanager
+def _without_stderr() -> Iterator[None]:
+    """Closes stderr for a while: llama.cpp prints a grammar that it does not take, a client's words in it."""
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
 
 
 def _on_a_large_stack(work: Callable[[], Any]) -> Any:

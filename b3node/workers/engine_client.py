@@ -139,6 +139,7 @@ class EngineClient:
                 sampling=sampling,
                 wait=self._queue_seconds,
                 marks=prepared.marks,
+                grammar=prepared.grammar,
             )
         )
         return mailbox

@@ -10,6 +10,7 @@ from b3node.engine.limits import Limits
 from b3node.engine.loop import Loop
 from b3node.engine.messages import LoadFailed, Loading, Ready, ToEngine
 from b3node.engine.scheduler import Scheduler
+from b3node.llama.grammar import Grammars
 from b3node.llama.model import LoadError, Model
 from b3node.llama.settings import Settings
 from b3node.workers.line import Line
@@ -32,7 +33,7 @@ def main() -> None:
     except LoadError as error:
         line.send(LoadFailed(str(error)))
         sys.exit(1)
-    scheduler = _scheduler(model, order)
+    scheduler, grammars = _scheduler(model, order), Grammars(model.vocabulary)
     line.send(
         Ready(
             n_ctx=model.n_ctx,
@@ -44,7 +45,7 @@ def main() -> None:
             load_seconds=time.monotonic() - began,
         )
     )
-    Loop(scheduler, model.backend, line, time.monotonic).run()
+    Loop(scheduler, model.backend, line, time.monotonic, grammars.constrain).run()
 
 
 def _settings(order: EngineOrder) -> Settings:

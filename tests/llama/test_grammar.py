@@ -265,10 +265,12 @@ def test_vocabularies_with_byte_tokens(tmp_path_factory) -> None:
         "no grammar at all",
     ],
 )
-def test_what_is_no_grammar_is_an_error(grammars, text) -> None:
-    """Never "no constraint", and never a crash."""
+def test_what_is_no_grammar_is_an_error(grammars, text, capfd) -> None:
+    """Never "no constraint", never a crash, and not a word of it on the terminal."""
     with pytest.raises(ConstraintError):
         grammars.constrain(text)
+
+    assert capfd.readouterr().err == ""
 
 
 @pytest.mark.parametrize(
