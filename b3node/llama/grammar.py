@@ -79,9 +79,13 @@ class Grammars:
             raise ConstraintError("llama.cpp does not take a grammar")
         return sampler
 
-    def prove(self, text: str) -> None:
-        """Raises `ConstraintError` unless llama.cpp takes the grammar; needs a large stack, keeps nothing."""
-        lib.llama_sampler_free(self.parse(text))
+    def runs(self, text: str) -> bool:
+        """Whether llama.cpp takes the grammar; needs a large stack, keeps nothing."""
+        try:
+            lib.llama_sampler_free(self.parse(text))
+        except ConstraintError:
+            return False
+        return True
 
     def _keep(self, text: str, sampler: Any) -> None:
         size = 2 * len(text) + 100 * _repeats(text) + 16 * len(text)

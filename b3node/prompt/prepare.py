@@ -9,6 +9,7 @@ whoever calls this does it in a process that can be killed.
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from datetime import datetime
 
 import msgspec
@@ -19,6 +20,7 @@ from b3node.errors import Refusal
 from b3node.prompt.abilities import Abilities, probe
 from b3node.prompt.defaults import default_template
 from b3node.prompt.effort import variables
+from b3node.prompt.formats import Formats
 from b3node.prompt.markers import Markers
 from b3node.prompt.prepared import Prepared
 from b3node.prompt.render import render
@@ -35,14 +37,16 @@ class Preparer:
     Args:
         vocabulary: the model's, its file's chat templates among it (see `defaults` if it has none).
         n_ctx: tokens of the context that the model is served with.
+        runs: whether the model's runtime takes a grammar (see `Formats`).
 
     Raises:
         BrokenTemplateError: a template of the file cannot be used; the message is for the operator.
     """
 
-    def __init__(self, vocabulary: Vocabulary, *, n_ctx: int) -> None:
+    def __init__(self, vocabulary: Vocabulary, *, n_ctx: int, runs: Callable[[str], bool] = bool) -> None:
         self._vocabulary = vocabulary
         self._n_ctx = n_ctx
+        self._formats = Formats(runs)
         self._markers = Markers(vocabulary.specials)
         self._writer = _writer(vocabulary.chat_template or default_template(vocabulary), vocabulary)
         tool_template = vocabulary.tool_template
@@ -67,10 +71,11 @@ class Preparer:
 
         Raises:
             Refusal: `context_length_exceeded` if the prompt leaves no room for an answer; `invalid_request`
-                if it has images, or if the template cannot write it.
+                if it has images, if the template cannot write it, or if its schema cannot be enforced.
         """
+        grammar = self._formats.grammar(request.text_format)
         prompt = self.compose(request, now)
-        return Prepared(_little_endian(prompt.tokens), len(prompt.tokens), prompt.marks)
+        return Prepared(_little_endian(prompt.tokens), len(prompt.tokens), prompt.marks, grammar)
 
     def compose(self, request: Request, now: datetime) -> Prompt:
         """Like `prepare`, but as a `Prompt`, which a person can read."""

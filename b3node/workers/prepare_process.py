@@ -2,7 +2,8 @@
 
 It reads what tenants wrote, through a template and a tokenizer, so it lives on a short leash: the front
 kills it when an answer takes too long, its memory is limited, and the next request gets a new one. The work
-runs on a thread with a large stack, because some tokenizers recurse once a character.
+runs on a thread with a large stack, because some tokenizers recurse once a character. Schemas become grammars
+here, and are tried here, so that a grammar that is more than llama.cpp can bear never reaches the engine.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from b3node.errors import Refusal
+from b3node.llama.grammar import Grammars
 from b3node.llama.vocab import Vocabulary, VocabularyError
 from b3node.prompt.prepare import Preparer
 from b3node.prompt.template import BrokenTemplateError
@@ -52,7 +54,8 @@ def _serve(sock: object) -> None:
     if not isinstance(order, PrepareOrder):
         return
     try:
-        preparer = Preparer(Vocabulary.load(order.path), n_ctx=order.n_ctx)
+        vocabulary = Vocabulary.load(order.path)
+        preparer = Preparer(vocabulary, n_ctx=order.n_ctx, runs=Grammars(vocabulary).runs)
     except (VocabularyError, BrokenTemplateError) as error:
         line.send(PrepareFailed(str(error)))
         return
