@@ -36,7 +36,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     subschemas: int = 2_000
     properties: int = 500
     listed: int = 1_000
-    steps: int = 300_000
+    steps: int = 100_000
     grammar_bytes: int = 256 * 1024
     rules: int = 20_000
     printed_rules: int = 5_000

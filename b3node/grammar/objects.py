@@ -47,6 +47,7 @@ CLOSED: Final = 2
 """After the named slots: no other member yet, then (where it matters) some, then none may follow."""
 
 Pending = frozenset[int]
+NameClass = tuple[Lang, Lits, list[Keys]]
 
 
 class State(NamedTuple):
@@ -73,6 +74,7 @@ class Objects:
         self._strings = strings
         self._value = value
         self._keys: dict[Lang, Row] = {}
+        self._members: dict[tuple[str, Lits], Row] = {}
 
     def body(self, shape: Object) -> Row:
         """What follows the opening brace.
@@ -83,14 +85,18 @@ class Objects:
         declared = names_of(shape)
         rank = self._obligations.document.rank
         ranked = sorted(declared, key=lambda name: rank.get(name, len(rank)))
-        rows = [_Body(self._obligations, self._rules, self, shape, declared).row()]
+        body = _Body(self._obligations, self._rules, self, shape, declared)
+        rows = [body.row()]
         if ranked != declared:
-            rows.append(_Body(self._obligations, self._rules, self, shape, ranked).row())
+            rows.append(_Body(self._obligations, self._rules, self, shape, ranked, body.classes).row())
         return rows[0] if len(rows) == 1 else (self._rules.of(*rows),)
 
     def member(self, name: str, lits: Lits) -> Row:
         """One member under its name."""
-        return (literal('"' + escaped(name) + '":'), "ws", *self._value(lits))
+        key = (name, lits)
+        if key not in self._members:
+            self._members[key] = (literal('"' + escaped(name) + '":'), "ws", *self._value(lits))
+        return self._members[key]
 
     def other(self, lang: Lang, lits: Lits) -> Row:
         """One member under any name of a language."""
@@ -138,7 +144,13 @@ class _Body:
     """The automaton of one shape."""
 
     def __init__(
-        self, obligations: Obligations, rules: Rules, writer: Objects, shape: Object, names: list[str]
+        self,
+        obligations: Obligations,
+        rules: Rules,
+        writer: Objects,
+        shape: Object,
+        names: list[str],
+        classes: list[NameClass] | None = None,
     ) -> None:
         self._obligations = obligations
         self._algebra = obligations.algebra
@@ -147,15 +159,20 @@ class _Body:
         self._shape = shape
         self._clauses: list[Clause] = sorted(shape.clauses, key=_order)
         self._names = names
-        self._base = [obligations.at(shape, name) for name in self._names]
-        self._classes = list(self._name_classes())
+        self._base = [obligations.at(shape, name) for name in names]
+        self._named_in = [
+            frozenset(i for i, c in enumerate(self._clauses) if any(self._is_of(n, w.key) for w in c))
+            for n in names
+        ]
+        self.classes = list(self._name_classes()) if classes is None else classes
+        self._settled: dict[tuple[int, Pending], list[tuple[Lits, Pending]]] = {}
         self._cap = (0, 0)
         self._first: dict[State, int] = {}
         self._next: dict[State, int] = {}
         self._required = names_required(shape.clauses)
 
     # -------------------------------------------------------------------------------- name classes
-    def _name_classes(self) -> Iterator[tuple[Lang, Lits, list[Keys]]]:
+    def _name_classes(self) -> Iterator[NameClass]:
         """The classes of other names: language, obligation of their values, the classes of the shape they are in."""
         witnesses = {w.key for clause in self._clauses for w in clause if isinstance(w.key, Keys)}
         kinds = [keys for keys, _ in self._shape.wide] + sorted(witnesses, key=repr)
@@ -194,9 +211,9 @@ class _Body:
     def _counted(self) -> tuple[int, int]:
         """Up to where members are counted: those that surely differ, and all; 0 when that does not matter."""
         low, high = self._shape.low, self._shape.high
-        if not self._classes and high >= len(self._names):
+        if not self.classes and high >= len(self._names):
             high = -1
-        if self._classes and low > len(self._names) + MAX_DISTINCT:
+        if self.classes and low > len(self._names) + MAX_DISTINCT:
             raise Inexact("", "undeclared members cannot be told apart, so minProperties cannot count them")
         if max(low, high) > MAX_COUNTED:
             raise Inexact("", f"more than {MAX_COUNTED} members cannot be counted here")
@@ -222,9 +239,9 @@ class _Body:
 
     def _repeated(self) -> Row | None:
         """Members of one class alone, counted: a repetition, however large the count."""
-        if self._names or self._clauses or len(self._classes) != 1 or self._shape.low > 1:
+        if self._names or self._clauses or len(self.classes) != 1 or self._shape.low > 1:
             return None
-        lang, lits, _ = self._classes[0]
+        lang, lits, _ = self.classes[0]
         member = self._writer.other(lang, lits)
         more = self._rules.of(('","', "ws", *member))
         low, high = self._shape.low, self._shape.high
@@ -258,20 +275,16 @@ class _Body:
         """The members that may be written in a state, each with the state after it."""
         slot, size = state.slot, len(self._names)
         if slot < size:
-            name = self._names[slot]
-            for lits, met, _ in self._claims(
-                self._base[slot], state.pending, lambda key: self._is_of(name, key)
-            ):
-                yield (
-                    self._writer.member(name, lits),
-                    State(slot + 1, state.pending - met, *self._counts(state)),
-                )
+            counts = self._counts(state)
+            for lits, met in self._slot_claims(slot, state.pending & self._named_in[slot]):
+                filled = State(slot + 1, state.pending - met, *counts)
+                yield self._writer.member(self._names[slot], lits), filled
         elif slot < size + CLOSED:
             # Other names may repeat: only the first of them surely adds a member, and only the last is sure to count
             # as it is written.
             again = size + REPEATED if self._shape.low > 1 else slot
             counts = self._counts(state, distinct=slot == size)
-            for lang, base, inside in self._classes:
+            for lang, base, inside in self.classes:
                 for lits, met, sure in self._claims(base, state.pending, _among(inside)):
                     after = again if sure else size + CLOSED
                     yield self._writer.other(lang, lits), State(after, state.pending - met, *counts)
@@ -283,8 +296,8 @@ class _Body:
         if state.slot != len(self._names) or needed < 2:
             return
         after = State(state.slot + REPEATED, state.pending, *self._counts(state, needed, needed))
-        if needed == 2 and len(self._classes) == 1 and self._classes[0][0] == ALL:
-            yield self._writer.pair(self._classes[0][1]), after
+        if needed == 2 and len(self.classes) == 1 and self.classes[0][0] == ALL:
+            yield self._writer.pair(self.classes[0][1]), after
         else:
             yield (self._ascending(needed),), after
 
@@ -304,11 +317,20 @@ class _Body:
     def _beginning(self, at: int, after: int, *, more: bool) -> Iterator[Row]:
         """A member whose name begins with one letter; a comma when more are to come."""
         start = self._algebra.cat(self._algebra.chars(INITIALS[at]), ALL)
-        for lang, lits, _ in self._classes:
+        for lang, lits, _ in self.classes:
             names = self._algebra.both([lang, start])
             if self._is_some(names):
                 comma: Row = ('","', "ws") if more else ()
                 yield (*self._writer.other(names, lits), *comma, *((after,) if more else ()))
+
+    def _slot_claims(self, slot: int, pending: Pending) -> list[tuple[Lits, Pending]]:
+        """The ways in which the member of a slot may witness those of the open clauses that speak of it."""
+        key = (slot, pending)
+        if key not in self._settled:
+            name = self._names[slot]
+            claims = self._claims(self._base[slot], pending, lambda each: self._is_of(name, each))
+            self._settled[key] = [(lits, met) for lits, met, _ in claims]
+        return self._settled[key]
 
     def _is_of(self, name: str, key: str | Keys) -> bool:
         return key == name if isinstance(key, str) else key.covers(self._algebra, name)
@@ -359,14 +381,9 @@ class _Body:
         name = self._names[slot]
         if name in self._required:
             return None
-        met = {i for i in pending if any(w.lits is None and w.key == name for w in self._clauses[i])}
-        left = pending - met
-        return left if all(self._can_meet(i, slot + 1) for i in left) else None
-
-    def _can_meet(self, clause: int, slot: int) -> bool:
-        """Whether a witness of a clause may still come at `slot` or later."""
-        later = self._names[slot:]
-        return any(w.key in later if isinstance(w.key, str) else True for w in self._clauses[clause])
+        told = pending & self._named_in[slot]
+        met = {i for i in told if any(w.lits is None and w.key == name for w in self._clauses[i])}
+        return pending - met
 
 
 def names_of(shape: Object) -> list[str]:

@@ -45,6 +45,13 @@ MAX_SHAPES: Final = 400
 _EMPTINESS_DEPTH: Final = 4
 
 
+def _weight(shape: Shape) -> int:
+    """The work of meeting a shape, in steps."""
+    if isinstance(shape, Object):
+        return 5 + len(shape.named) // 4 + len(shape.clauses)
+    return 1
+
+
 class _Unknown(Exception):  # noqa: N818 - a look ahead met what is still being worked out
     """What a member must be depends on what is being worked out."""
 
@@ -119,7 +126,7 @@ class Obligations:
         """The shapes that have one of `a` and one of `b`. Raises `Inexact` when they are too many."""
         if len(a) * len(b) > 20 * MAX_SHAPES:
             raise Inexact("", "the alternatives multiply beyond what can be written")
-        self._spend(len(a) * len(b))
+        self._spend(len(a) * len(b) * (_weight(a[0]) + _weight(b[0]) if a and b else 0))
         met = (meet(self.algebra, x, y) for x in a for y in b)
         out = tuple(dict.fromkeys(shape for shape in met if shape is not None))
         if len(out) > MAX_SHAPES:

@@ -290,7 +290,7 @@ class Algebra:
             return rows[0]
         cuts = sorted({lo for row in rows for lo, _, _ in row} | {hi + 1 for row in rows for _, hi, _ in row})
         if self._spend is not None:
-            self._spend(len(cuts) * len(rows) // 8 + 1)
+            self._spend(len(cuts) * len(rows) // 2 + 1)
         out, at, memo = [], [0] * len(rows), dict[tuple[Lang, ...], Lang]()
         for start, stop in pairwise(cuts):
             targets = []

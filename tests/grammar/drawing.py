@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from dataclasses import dataclass
+from typing import Any
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|\[(?:[^\]\\]|\\.)*\]|[a-zA-Z][a-zA-Z0-9-]*|\{\d+(?:,\d*)?\}|[()|*+?]')
 _ESCAPE = re.compile(r"\\x(..)|\\u(....)|\\U(........)|\\(.)")
@@ -16,7 +17,7 @@ class Item:
     """A literal, a class, a rule or a group, with how often it repeats (a high of None is no bound)."""
 
     kind: str
-    value: object
+    value: Any
     low: int = 1
     high: int | None = 1
 
@@ -83,23 +84,23 @@ class Grammar:
                     changed = True
 
     def _choice_cost(self, rows) -> float:
-        return min(self._row_cost(row) for row in rows)
+        return min(float(self._row_cost(row)) for row in rows)
 
     def _row_cost(self, row) -> float:
-        return 1 + sum(item.low * self._item_cost(item) for item in row)
+        return 1 + sum(float(item.low * self._item_cost(item)) for item in row)
 
     def _item_cost(self, item) -> float:
         if item.kind == "rule":
             return self._cost.get(item.value, float("inf"))
         if item.kind == "group":
             return self._choice_cost(item.value)
-        return len(item.value) if item.kind == "text" else 1
+        return float(len(item.value)) if item.kind == "text" else 1.0
 
     def draw(self, seed: int, budget: int = 400) -> str:
         """A random text of the grammar, short once about `budget` characters are out."""
         self._random, self._left = random.Random(seed), budget
         out: list[str] = []
-        todo: list[object] = [Item("rule", "root")]
+        todo: list[Any] = [Item("rule", "root")]
         while todo:
             item = todo.pop()
             if item.kind == "text":

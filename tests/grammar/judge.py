@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import jsonschema_rs
 import numpy as np
@@ -33,6 +34,6 @@ def written(value: object, *, blank: str = "") -> str:
     return json.dumps(value, ensure_ascii=False, separators=(f",{blank}", f":{blank}"))
 
 
-def valid(schema: object, value: object) -> bool:
+def valid(schema: Any, value: object) -> bool:
     """Whether a value conforms by an implementation that is not ours (formats enforced)."""
     return jsonschema_rs.validator_for(schema, validate_formats=True).is_valid(value)
