@@ -166,8 +166,6 @@ def _string(space: Space, table: Table, node: Node) -> Text | None:
         if not isinstance(name := table["format"], str):
             raise _wrong(node, "format", "is a string")
         name = library.ALIASES.get(name, name)
-        if name in library.UNWRITTEN:
-            raise Inexact(child(node.pointer, "format"), f"the format {name} is not regular")
         if name in library.FORMATS:
             parts.append(algebra.table(library.format_table(name)))
     return Text(algebra.both(parts)) if parts else None

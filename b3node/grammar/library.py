@@ -24,11 +24,9 @@ ALIASES: Final = {
     "datetime": "date-time",
 }
 NARROWED: Final = frozenset(
-    {"date-time", "datetime", "email", "host-name", "hostname", "idn-email", "idn-hostname", "time"}
+    {"date-time", "datetime", "email", "host-name", "hostname", "idn-email", "idn-hostname", "regex", "time"}
 )
 """Formats whose language here leaves out some strings that have the format (see formats.gbnf)."""
-UNWRITTEN: Final = frozenset({"regex"})
-"""Formats of JSON Schema that have no regular language here; asking for them is refused."""
 
 
 def source(name: str) -> str:
@@ -53,7 +51,7 @@ def _format_rules() -> dict[str, str]:
 
 FORMATS: Final = frozenset({
     "date", "time", "date-time", "duration", "uuid", "ipv4", "ipv6", "hostname", "email", "idn-email", "idn-hostname",
-    "uri", "uri-reference", "iri", "iri-reference", "uri-template", "json-pointer", "relative-json-pointer",
+    "uri", "uri-reference", "iri", "iri-reference", "uri-template", "json-pointer", "regex", "relative-json-pointer",
 })  # fmt: skip
 """The values of `format` that are enforced."""
 

@@ -264,7 +264,7 @@ def test_what_is_not_written_so_is_refused(engine, text):
         ({"type": "string", "minLength": -1}, "#/minLength", "whole number"),
         ({"properties": {"a": 5}}, "#/properties/a", "object or a boolean"),
         ({"type": "integer", "multipleOf": 98_765_431}, "#", "multipleOf"),
-        ({"type": "string", "format": "regex"}, "#/format", "not regular"),
+        ({"type": "string", "not": {"format": "regex"}}, "#/not/format", "cannot be demanded"),
         (5, "#", "object or a boolean"),
     ],
 )
