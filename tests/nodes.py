@@ -97,7 +97,10 @@ class Stream:
 
     def until(self, kind: str) -> dict[str, Any]:
         """Reads up to the first event of that type."""
-        return next(event for event in self if event["type"] == kind)
+        for event in self:
+            if event["type"] == kind:
+                return event
+        raise AssertionError(f"no {kind} in {self.status} {self.raw.decode()}")
 
 
 class Endpoint:
@@ -225,6 +228,7 @@ class NodeProcess(Endpoint):
                 self.process.kill()
                 self.process.wait()
             self._reader.join(PATIENT)
+            print("\n".join(self.said))
 
     def wait(self) -> int:
         """Waits for the end of the process. The exit status."""

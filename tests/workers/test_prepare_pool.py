@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from b3node.contract.request import Message, Request, TextPart
+from b3node.errors import Refusal
+from b3node.prompt.prepared import Prepared
+from b3node.workers import supervisor
+from b3node.workers.orders import Broke, PrepareOrder
+from b3node.workers.patience import Patience
+from b3node.workers.prepare_pool import PrepareError, PreparePool
+from tests.nodes import is_alive, slay
+from tests.zoo.zoo import Zoo
+
+HOLDS_UP = (
+    "{%- set text = messages[-1]['content'] -%}"
+    "{%- if text | length == 60 -%}{%- for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor -%}"
+    "{%- elif text | length == 70 -%}{{ ('x' * (text | length * 100000000)) | length }}"
+    "{%- endif -%}{{ text }}"
+)
+"""Writes what it is told, but never comes to an end with 60 characters, and takes 7 GB for 70."""
+NEVER_READY = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
+ENDLESS, HUGE = "x" * 60, "x" * 70
+
+
+def saying(text: str) -> Request:
+    return Request(model="m", input=(Message("user", (TextPart(text),)),))
+
+
+def text_of(prepared: Prepared) -> str:
+    """What a prompt of single bytes says; the tiny models' first 256 tokens are the bytes."""
+    return bytes(np.frombuffer(prepared.tokens, np.int32).tolist()).decode()
+
+
+@asynccontextmanager
+async def pool(path: Path, patience: Patience, size: int = 1) -> AsyncIterator[PreparePool]:
+    workers = PreparePool("m", PrepareOrder(str(path), 4096), size=size, patience=patience)
+    workers.start()
+    try:
+        async with asyncio.timeout(60):
+            await workers.settle()
+            yield workers
+    finally:
+        await workers.stop()
+
+
+async def soon(holds: Callable[[], object]) -> None:
+    while not holds():  # noqa: ASYNC110 - the state is the child's
+        await asyncio.sleep(0.005)
+
+
+def run(main: Awaitable[None]) -> None:
+    async def bounded() -> None:
+        async with asyncio.timeout(60):
+            await main
+
+    asyncio.run(bounded())
+
+
+@pytest.fixture(autouse=True)
+def no_grace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker in an endless loop need not be waited for when its pool is stopped."""
+    monkeypatch.setattr(supervisor, "GRACE", 0.05)
+
+
+@pytest.fixture(scope="module")
+def model(zoo: Zoo) -> Path:
+    return zoo.scripted([b"Hello"], template=HOLDS_UP)
+
+
+def test_a_worker_writes_and_tokenizes(model: Path) -> None:
+    """A request comes back as the tokens of what the template wrote."""
+
+    async def main() -> None:
+        async with pool(model, Patience()) as workers:
+            prepared = await workers.prepare(saying("Hello!"))
+            assert text_of(prepared) == "Hello!"
+            assert prepared.prompt_tokens == 6
+
+    run(main())
+
+
+def test_a_worker_that_is_killed_takes_only_its_request_with_it(model: Path) -> None:
+    """The request that it was at fails and may be tried again; the one behind it is served by the next worker."""
+
+    async def main() -> None:
+        async with pool(model, Patience(prepare=60.0, pause=0.0)) as workers:
+            first = workers.workers[0].pid
+            doomed = asyncio.ensure_future(workers.prepare(saying(ENDLESS)))
+            waiting = asyncio.ensure_future(workers.prepare(saying("Hello!")))
+            await soon(lambda: workers.workers[0]._answer)
+            assert first is not None
+            slay(first)
+            with pytest.raises(Refusal) as caught:
+                await doomed
+            assert caught.value.code == "infer_backend_unavailable"
+            assert caught.value.retry_after == 1
+            assert text_of(await waiting) == "Hello!"
+            assert workers.workers[0].pid != first
+
+    run(main())
+
+
+def test_a_request_over_its_budget_is_refused_and_its_worker_replaced(model: Path) -> None:
+    """The client hears that its input is to blame; the next request finds a new worker."""
+
+    async def main() -> None:
+        async with pool(model, Patience(prepare=1.0, pause=3600.0)) as workers:
+            first = workers.workers[0].pid
+            with pytest.raises(Refusal) as caught:
+                await workers.prepare(saying(ENDLESS))
+            assert (caught.value.code, caught.value.param) == ("invalid_request", "input")
+            assert first is not None
+            await soon(lambda: not is_alive(first))
+            await soon(workers.workers[0].ready.is_set)  # at once, not after the pause for crashes
+
+    run(main())
+
+
+def test_a_large_request_has_a_larger_budget(model: Path) -> None:
+    """Every megabyte buys time, whatever part of the request it is in."""
+
+    async def main() -> None:
+        async with pool(model, Patience(prepare=0.0, prepare_megabyte=60_000.0)) as workers:
+            assert text_of(await workers.prepare(saying("Hello! " * 100))) == "Hello! " * 100
+
+    run(main())
+
+
+def test_a_request_over_the_memory_is_refused(model: Path) -> None:
+    """A worker's memory is bounded, so what needs more fails alone, and the worker goes on."""
+
+    async def main() -> None:
+        async with pool(model, Patience(prepare=60.0)) as workers:
+            first = workers.workers[0].pid
+            with pytest.raises(Refusal) as caught:
+                await workers.prepare(saying(HUGE))
+            assert (caught.value.code, caught.value.param) == ("invalid_request", "input")
+            assert text_of(await workers.prepare(saying("Hello!"))) == "Hello!"
+            assert workers.workers[0].pid == first
+
+    run(main())
+
+
+def test_a_client_that_leaves_does_not_free_a_busy_worker(model: Path) -> None:
+    """The next request waits until the worker has answered, so nobody gets somebody else's prompt."""
+
+    async def main() -> None:
+        async with pool(model, Patience(prepare=1.0)) as workers:
+            left = asyncio.ensure_future(workers.prepare(saying(ENDLESS)))
+            await soon(lambda: workers.workers[0]._answer)
+            left.cancel()
+            assert text_of(await workers.prepare(saying("Hello!"))) == "Hello!"
+
+    run(main())
+
+
+def test_waiting_for_a_worker_is_bounded(model: Path) -> None:
+    """Whoever cannot be taken in time is told to come back."""
+
+    async def main() -> None:
+        async with pool(model, Patience(prepare=60.0, worker=0.1)) as workers:
+            busy = asyncio.ensure_future(workers.prepare(saying(ENDLESS)))
+            await soon(lambda: workers.workers[0]._answer)
+            with pytest.raises(Refusal) as caught:
+                await workers.prepare(saying("Hello!"))
+            assert (caught.value.code, caught.value.retry_after) == ("capacity_unavailable", 1)
+            busy.cancel()
+
+    run(main())
+
+
+def test_two_workers_prepare_side_by_side(model: Path) -> None:
+    """A request that takes long holds up its own worker only."""
+
+    async def main() -> None:
+        async with pool(model, Patience(prepare=60.0), size=2) as workers:
+            busy = asyncio.ensure_future(workers.prepare(saying(ENDLESS)))
+            assert text_of(await workers.prepare(saying("Hello!"))) == "Hello!"
+            assert not busy.done()
+            busy.cancel()
+
+    run(main())
+
+
+@pytest.mark.parametrize("template", ["{% if %}", NEVER_READY])
+def test_a_template_that_cannot_be_used_fails_the_model(zoo: Zoo, template: str) -> None:
+    """One that does not compile, and one that does not come to an end when it is tried."""
+
+    async def main() -> None:
+        path = zoo.scripted([b"Hello"], template=template)
+        async with pool(path, Patience(prepare_load=10.0 if "if" in template else 2.0)) as workers:
+            assert workers.failed
+
+    run(main())
+
+
+def test_a_bug_in_preparing_is_told_as_one(model: Path) -> None:
+    """What a worker says of a bug is raised, for the log; it costs one request and not the worker."""
+
+    async def main() -> None:
+        async with pool(model, Patience(prepare=60.0)) as workers:
+            asked = asyncio.ensure_future(workers.prepare(saying(ENDLESS)))
+            await soon(lambda: workers.workers[0]._answer)
+            workers.workers[0]._hear(Broke("Traceback ..."))
+            with pytest.raises(PrepareError, match="Traceback"):
+                await asked
+
+    run(main())
