@@ -6,6 +6,8 @@ Pure arithmetic with its reasons; `model` applies it. Sizes are tokens, cells an
 from __future__ import annotations
 
 import os
+import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, Literal
 
@@ -31,6 +33,12 @@ _ROUND: Final = 256
 """llama.cpp rounds the context up to this."""
 _SLOTS_MAX: Final = 256
 """llama.cpp refuses more sequence ids than this."""
+_SYSTEM: Final = Path("/sys")
+_QUOTAS: Final = (
+    ("fs/cgroup/cpu.max",),
+    ("fs/cgroup/cpu/cpu.cfs_quota_us", "fs/cgroup/cpu/cpu.cfs_period_us"),
+)
+"""Where a container finds its quota and period (cgroup v2, v1): microseconds; `max` or -1 is no quota."""
 
 
 KvType = Literal["f16", "f32", "q8_0"]
@@ -96,20 +104,36 @@ def memory() -> int:
         return 0
 
 
-def usable_cores() -> int:
-    """Cores that this process may run on: physical ones where the system tells, at least 1."""
+def usable_cores(system: Path = _SYSTEM) -> int:
+    """Cores that this process may compute on, at least 1.
+
+    Physical ones where the system tells, since two threads of one core wait for each other, and no more than
+    a container's quota pays for: threads beyond it are stopped in the middle of a step, and all wait for them.
+    `system` is where sysfs is mounted.
+    """
     allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
-    physical = {_core_of(cpu) for cpu in allowed}
-    return max(1, len(physical))
+    physical = {_core_of(cpu, system) for cpu in allowed}
+    return max(1, min(len(physical), _quota(system)))
 
 
-def _core_of(cpu: int) -> str:
+def _core_of(cpu: int, system: Path) -> str:
     """A name for the physical core that a logical CPU belongs to (Linux; else the CPU's own number)."""
     try:
-        siblings = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
+        siblings = system / f"devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"
         return siblings.read_text("ascii").strip()
     except OSError:
         return str(cpu)
+
+
+def _quota(system: Path) -> int:
+    """Whole cores that the control group at hand may use; as good as endless where nothing bounds them."""
+    for names in _QUOTAS:
+        with suppress(OSError, ValueError):
+            numbers = " ".join((system / name).read_text("ascii") for name in names)
+            quota, period = map(int, numbers.split())
+            if quota > 0 < period:
+                return quota // period
+    return sys.maxsize
 
 
 def _rounded(count: int) -> int:

@@ -16,9 +16,9 @@ from b3node.llama.settings import Settings
 
 EXACT = Settings(ctx=512, cells=1024, parallel=4, threads=1, flash_attention=False, kv_type="f32")
 """Logits that do not depend on what else is in a step, up to the order of sums."""
-TOLERANCE = 3e-3
+TOLERANCE = 5e-3
 """How far two logits may lie apart that mean the same. Sums in another order move those of gemma4 by up to
-1e-3, the other families' by 1e-5; one wrong token moves some logit by 1e-2 at least."""
+4e-3, of gemma3 by 2e-3, of the others by 4e-5; one wrong token moves some logit by 1e-2 at least."""
 
 
 @contextmanager

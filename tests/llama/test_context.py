@@ -13,6 +13,7 @@ from b3node.engine.plan import Chunk, Drop, Plan, Share
 from b3node.llama.context import Context
 from b3node.llama.settings import Settings
 from tests.llama.loaded import TOLERANCE, chunk, ids, loaded
+from tests.llama.walk import Walk
 from tests.zoo import reference
 from tests.zoo.architectures import ARCHITECTURES, Arch
 from tests.zoo.zoo import Zoo
@@ -52,54 +53,17 @@ def test_a_prompt_may_be_cut_anywhere(zoo: Zoo, arch: Arch) -> None:
             run(model.backend, Drop(2))
 
 
-class Walk:
-    """Random plans on `context`: what each slot holds is written down, and what each row should be."""
-
-    def __init__(self, context: Context, seed: int, *, shares: bool, slots: int) -> None:
-        self.context = context
-        self.rng = np.random.default_rng(seed)
-        self.shares = shares
-        self.held: dict[int, list[int]] = {slot: [] for slot in range(slots)}
-
-    def step(self) -> list[tuple[Rows, list[int]]]:
-        """One plan: its rows, each with the tokens that it comes after."""
-        moves = self.moves()
-        busy = [slot for slot in self.rng.permutation(len(self.held)) if self.rng.random() < 0.6]
-        chunks = [self.chunk(int(slot)) for slot in busy]
-        rows = run(self.context, *moves, *chunks)
-        asked = [list(self.held[part.slot]) for part in chunks if part.logits]
-        assert rows.shape == (len(asked), 281)
-        assert rows.dtype == np.float32
-        return list(zip(rows, asked, strict=True))
-
-    def moves(self) -> list[Drop | Share]:
-        slot, source = (int(number) for number in self.rng.permutation(len(self.held))[:2])
-        if self.rng.random() < 0.3:
-            self.held[slot] = []
-            return [Drop(slot)]
-        if self.shares and self.held[source] and self.rng.random() < 0.5:
-            length = int(self.rng.integers(1, len(self.held[source]) + 1))
-            self.held[slot] = self.held[source][:length]
-            return [Drop(slot), Share(source, slot, length)]
-        return []
-
-    def chunk(self, slot: int) -> Chunk:
-        tokens = [int(token) for token in self.rng.integers(0, 256, int(self.rng.choice([1, 1, 2, 9, 30])))]
-        start = len(self.held[slot])
-        self.held[slot] += tokens
-        return chunk(slot, start, tokens, logits=bool(self.rng.random() < 0.6))
-
-
 @ALL
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, 2, 4])
 def test_whatever_happens_each_row_is_its_own(zoo: Zoo, arch: Arch, seed: int) -> None:
-    """Slots that grow, are shared and emptied side by side: every row is that of its tokens alone."""
+    """Slots that grow, are read, copied, put away, brought back and emptied: each row is that of its tokens."""
     path, family = zoo.random(arch), ARCHITECTURES[arch]
     with loaded(path) as model, reference.opened(path) as judge:
-        walk = Walk(model.backend, seed, shares=not (family.recurrent or family.window), slots=4)
-        for row, tokens in (pair for _ in range(16) for pair in walk.step()):
+        walk = Walk(model.backend, seed, stateful=family.recurrent or family.window, slots=4)
+        for row, tokens in (pair for _ in range(30) for pair in walk.step()):
             with judge.context(len(tokens)) as fresh:
                 assert np.abs(row - fresh.decode(tokens)).max() < TOLERANCE
+    assert {"Drop", "Point", "Save", "Load"} <= walk.done
 
 
 @SHARING

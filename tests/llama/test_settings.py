@@ -1,0 +1,132 @@
+"""The numbers that a model is served with."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+
+from b3node.llama import settings as module
+from b3node.llama.settings import Fit, Settings, fit, usable_cores
+
+COUNTS = st.none() | st.integers(1, 1 << 20)
+asked = st.builds(
+    Settings, ctx=COUNTS, cells=COUNTS, parallel=COUNTS, threads=COUNTS, host_cache=st.none() | st.just(0)
+)
+
+
+def fitted(
+    *, n_ctx_train: int = 4096, recurrent: bool = False, offloaded: bool = False, **options: Any
+) -> Fit:
+    return fit(Settings(**options), n_ctx_train=n_ctx_train, recurrent=recurrent, offloaded=offloaded)
+
+
+@given(asked, st.integers(0, 1 << 20), st.booleans(), st.booleans())
+def test_whatever_is_asked_for_fits_together(
+    settings: Settings, n_ctx_train: int, recurrent: bool, offloaded: bool
+) -> None:
+    """One sequence fits into the cells, those that run into a step, all ids into what llama.cpp takes."""
+    fits = fit(settings, n_ctx_train=n_ctx_train, recurrent=recurrent, offloaded=offloaded)
+    assert 1 <= fits.n_ctx <= fits.cells
+    assert fits.cells % 256 == 0
+    assert 1 <= fits.parallel < fits.slots < 256
+    assert fits.parallel <= fits.batch <= min(512, fits.cells)
+    assert fits.threads >= 1
+
+
+@pytest.mark.parametrize(
+    ("expected", "options"),
+    [
+        ({"n_ctx": 4096, "cells": 8192, "parallel": 16}, {}),
+        ({"n_ctx": 8192, "cells": 16_384}, {"n_ctx_train": 131_072}),
+        ({"n_ctx": 32_768, "cells": 65_536}, {"n_ctx_train": 131_072, "offloaded": True}),
+        ({"n_ctx": 8192}, {"n_ctx_train": 0}),
+        ({"n_ctx": 100, "cells": 256, "batch": 256}, {"n_ctx_train": 100}),
+        ({"n_ctx": 9000, "cells": 18_176}, {"ctx": 9000}),
+        ({"n_ctx": 1000, "cells": 1024}, {"ctx": 1000, "cells": 300}),
+        ({"n_ctx": 1000, "cells": 5120}, {"ctx": 1000, "cells": 5000}),
+        ({"n_ctx": 4096, "cells": 4096}, {"cells": 1}),
+        ({"parallel": 8}, {"recurrent": True}),
+        ({"parallel": 1}, {"parallel": 1}),
+        ({"parallel": 1}, {"parallel": 1, "recurrent": True}),
+        ({"parallel": 254, "slots": 255}, {"parallel": 1000}),
+        ({"threads": 3}, {"threads": 3}),
+        ({"shelf": 0}, {"host_cache": 0}),
+        ({"shelf": 77}, {"host_cache": 77}),
+    ],
+)
+def test_what_is_asked_for_and_what_is_not(expected: dict[str, int], options: dict[str, Any]) -> None:
+    """An operator's number is kept, beyond what a model was trained for too; the others follow from it."""
+    fits = fitted(**options)
+    assert {name: getattr(fits, name) for name in expected} == expected
+
+
+def test_how_the_cache_is_kept_is_passed_on() -> None:
+    """Flash attention and the cache's type go through as asked; left alone, llama.cpp decides, with F16."""
+    exact = Settings(flash_attention=False, kv_type="f32")
+    fits = fit(exact, n_ctx_train=0, recurrent=False, offloaded=False)
+    assert (fits.flash_attention, fits.kv_type) == (False, "f32")
+    assert (fitted().flash_attention, fitted().kv_type) == (None, "f16")
+
+
+def test_host_memory_is_bounded_by_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When nothing is configured, an eighth of the machine's memory and at most 1 GiB; none where it is unknown."""
+    for memory, shelf in ((1 << 40, 1 << 30), (8 << 20, 1 << 20), (0, 0)):
+        monkeypatch.setattr(module, "memory", lambda memory=memory: memory)
+        assert fitted().shelf == shelf
+
+
+def _system(root: Path, siblings: dict[int, str], **files: str) -> Path:
+    """A sysfs under `root` that tells of these CPUs and quotas (a `__` stands for a dot)."""
+    for cpu, cores in siblings.items():
+        topology = root / f"devices/system/cpu/cpu{cpu}/topology"
+        topology.mkdir(parents=True)
+        (topology / "thread_siblings_list").write_text(f"{cores}\n")
+    for name, content in files.items():
+        path = root / "fs/cgroup" / ("" if name == "cpu__max" else "cpu") / name.replace("__", ".")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    return root
+
+
+FOUR = {0: "0,4", 1: "1,5", 2: "2,6", 3: "3,7", 4: "0,4", 5: "1,5", 6: "2,6", 7: "3,7"}
+
+
+@pytest.mark.parametrize(
+    ("allowed", "siblings", "quotas", "cores"),
+    [
+        (range(8), FOUR, {}, 4),
+        ((0, 4), FOUR, {}, 1),
+        ((1, 4, 6), FOUR, {}, 3),
+        (range(8), {}, {}, 8),
+        (range(8), FOUR, {"cpu__max": "max 100000\n"}, 4),
+        (range(8), FOUR, {"cpu__max": "250000 100000\n"}, 2),
+        (range(8), FOUR, {"cpu__max": "50000 100000\n"}, 1),
+        (range(8), FOUR, {"cpu__max": "1600000 100000\n"}, 4),
+        (range(8), FOUR, {"cpu__cfs_quota_us": "300000\n", "cpu__cfs_period_us": "100000\n"}, 3),
+        (range(8), FOUR, {"cpu__cfs_quota_us": "-1\n", "cpu__cfs_period_us": "100000\n"}, 4),
+        (range(8), FOUR, {"cpu__cfs_quota_us": "300000\n"}, 4),
+        (range(8), FOUR, {"cpu__max": ""}, 4),
+    ],
+)
+def test_cores_are_physical_allowed_and_paid_for(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    allowed: Iterable[int],
+    siblings: dict[int, str],
+    quotas: dict[str, str],
+    cores: int,
+) -> None:
+    """Sibling threads count once, only those that the process may use, and no more than its quota."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(allowed))
+    assert usable_cores(_system(tmp_path, siblings, **quotas)) == cores
+
+
+def test_this_machine_has_cores() -> None:
+    """What the real system says is between one and all logical CPUs."""
+    assert 1 <= usable_cores() <= (os.cpu_count() or 1)
+    assert fitted().threads == usable_cores()
