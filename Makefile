@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN     = $(VENV)/bin
 STAMP   = $(VENV)/.installed
 
-.PHONY: demo serve check test bench format clean
+.PHONY: demo serve check test bench bench-micro format clean
 
 demo: $(STAMP)        ## serve the embedded model, ask it one question, print the answer and the URL
 	$(BIN)/b3node demo
@@ -23,8 +23,11 @@ check: $(STAMP)       ## lint, types, walls between rooms, lengths
 test: $(STAMP)        ## the whole suite, in random order, warnings are errors
 	$(BIN)/pytest
 
-bench: $(STAMP)       ## tokens a second beside the raw llama_decode loop, in one run
+bench: $(STAMP)       ## b3node beside llama-server (built once, from the same source) and the raw llama_decode loop
 	$(BIN)/python bench/run.py
+
+bench-micro: $(STAMP) ## what the parts around the model cost by themselves, in microseconds
+	$(BIN)/python bench/micro.py
 
 format: $(STAMP)
 	$(BIN)/ruff check --fix .

@@ -1,0 +1,249 @@
+"""What the parts around the model cost by themselves, in microseconds: `make bench-micro`.
+
+No model and no server: the scheduler runs as if a model said the same token again and again, rows are made
+up, steps travel through a real socket. The smallest of many measurements is what a part costs on an
+undisturbed machine, the median what it cost here and now.
+"""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import time
+from array import array
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from statistics import median
+from typing import Final, ParamSpec, TypeVar
+
+import msgspec
+import numpy as np
+
+from b3node.contract.decode import decode_request
+from b3node.contract.encode import sse_frame
+from b3node.engine.backend import Rows
+from b3node.engine.cells import Cells
+from b3node.engine.governor import Governor
+from b3node.engine.limits import Limits
+from b3node.engine.loop import Loop
+from b3node.engine.messages import FromEngine, Sampling, Step, Submit, Token
+from b3node.engine.plan import Plan
+from b3node.engine.sampling import Row, greedy, sample
+from b3node.engine.scheduler import Scheduler
+from b3node.engine.shelf import Shelf
+from b3node.events.composer import Composer
+from b3node.events.skeleton import begin
+from b3node.ids import new_call_id, new_response_id
+from b3node.llama.context import Batch
+from b3node.parse.text import TextParser
+from b3node.workers.frames import FrameReader, frame
+from b3node.workers.line import Line
+from b3node.workers.orders import ToEngineProcess
+
+SECONDS: Final = 0.3
+"""How long each case is repeated."""
+COUNTS: Final = (1, 16)
+VOCABULARIES: Final = (49_152, 151_936)
+TOKEN, PIECE, STEP_SECONDS = 7, b" word", 0.01
+KEPT, LONG = 32, 8192
+"""Prefixes in the tree, and tokens of each."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Case = tuple[str, list[float]]
+"""What was measured, and what each time cost in microseconds."""
+
+
+def main() -> None:
+    print(f"{'microseconds':<64} {'smallest':>10} {'median':>10}")
+    for cases in (scheduling, whole_steps, sampling, prefixes, frames, streaming):
+        for title, costs in cases():
+            print(f"{title:<64} {min(costs):>10.1f} {median(costs):>10.1f}", flush=True)
+
+
+def scheduling() -> Iterator[Case]:
+    """Deciding a step of running sequences, writing it into a batch, and taking it in."""
+    for count in COUNTS:
+        scheduler, batch = _running(count, VOCABULARIES[0]), Batch(512)
+        plans: list[float] = []
+        fills: list[float] = []
+        applies: list[float] = []
+        deadline = time.monotonic() + 3 * SECONDS
+        while time.monotonic() < deadline:
+            plan = _timed(plans, scheduler.plan, 0.0)
+            _timed(fills, batch.fill, plan.chunks)
+            _timed(applies, _apply, scheduler, plan)
+        yield f"plan a step of {count}", plans
+        yield f"fill the batch with {count}", fills
+        yield f"apply a step of {count}", applies
+
+
+def whole_steps() -> Iterator[Case]:
+    """Everything between two decodes: hear the front, plan, draw greedily, apply, tell the front."""
+    for count in COUNTS:
+        with _line() as line:
+            scheduler = _running(count, VOCABULARIES[0])
+            loop = Loop(scheduler, _NoModel(count, VOCABULARIES[0]), line, time.monotonic)
+            yield f"whole step of {count} but for the decode", _repeated(_turn, loop)
+
+
+def sampling() -> Iterator[Case]:
+    """One draw from one row: peaked as a model mostly is, and nearly flat."""
+    draw = np.random.default_rng(0)
+    for size in VOCABULARIES:
+        peaked: Row = draw.normal(0.0, 2.0, size).astype(np.float32)
+        peaked[: size // 5000] += 12.0
+        flat: Row = draw.normal(0.0, 0.5, size).astype(np.float32)
+        yield f"greedy, vocabulary {size}", _repeated(greedy, peaked)
+        for shape, row in (("peaked", peaked), ("flat", flat)):
+            for top_p in (1.0, 0.95):
+                title = f"temperature 0.8, top_p {top_p}, vocabulary {size}, {shape}"
+                yield title, _repeated(_drawn, row, top_p)
+
+
+def prefixes() -> Iterator[Case]:
+    """Finding what a prompt can read among kept prefixes, and opening and closing a slot that reads it."""
+    draw = np.random.default_rng(0)
+    ids = draw.integers(0, VOCABULARIES[0], (KEPT, LONG), dtype=np.int32)
+    ids[:, :64] = ids[0, :64]  # one system prompt
+    cells = Cells(2 * KEPT * LONG, Shelf(budget=0, token_bytes=1, state_bytes=0), stateful=False)
+    for slot, tokens in enumerate(ids):
+        match = cells.match("org", tokens)
+        cells.enter(slot, "org", match)
+        cells.extend(slot, array("i", tokens[match.length :].tobytes()))
+        cells.keep(slot)
+    known = ids[KEPT // 2].copy()
+    known[-16:] = 1
+    what = f"a prompt of {LONG} among {KEPT} prefixes of {LONG}"
+    yield f"match {what}", _repeated(cells.match, "org", known)
+    found = cells.match("org", known)
+
+    def enter() -> None:
+        cells.enter(KEPT, "org", found)
+        cells.release(KEPT, shelve=False)
+        cells.take_moves()
+
+    yield f"enter and leave with {what}", _repeated(enter)
+
+
+def frames() -> Iterator[Case]:
+    """A step's message to the front: written, and read."""
+    encode, decode = msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder(FromEngine).decode
+    for count in COUNTS:
+        tokens = tuple(Token(i, PIECE) for i in range(count))
+        step = Step((), tokens, (), running=count, waiting=0, seconds=STEP_SECONDS)
+        data, reader = frame(encode(step)), FrameReader()
+        yield f"encode a step of {count}", _repeated(_framed, encode, step)
+        yield f"decode a step of {count}", _repeated(_heard, decode, reader, data)
+
+
+def streaming() -> Iterator[Case]:
+    """What the front does with one token of a stream, sockets aside."""
+    request = decode_request(b'{"model":"m","input":"Hello"}')
+    composer = Composer(begin(request, response_id=new_response_id(), created_at=0), call_id=new_call_id)
+    parser = TextParser()
+    composer.open()
+
+    def one() -> None:
+        for delta in parser.feed(PIECE):
+            for event in composer.feed(delta):
+                sse_frame(event)
+
+    yield "parse, compose and encode a streamed token", _repeated(one)
+
+
+class _NoModel:
+    """A backend that computes nothing: `engine.backend.Backend` with rows of one token's logits."""
+
+    overlaps = False
+
+    def __init__(self, rows: int, n_vocab: int) -> None:
+        self._rows: Rows = np.zeros((rows, n_vocab), np.float32)
+        self._rows[:, TOKEN] = 1.0
+        self._count = 0
+
+    def start(self, plan: Plan) -> None:
+        self._count = sum(chunk.logits for chunk in plan.chunks)
+
+    def rows(self) -> Rows:
+        return self._rows[: self._count]
+
+
+def _running(count: int, n_vocab: int) -> Scheduler:
+    """A scheduler with so many sequences that all stream."""
+    size = 1 << 20
+    limits = Limits(
+        n_ctx=size,
+        cells=2 * size,
+        parallel=COUNTS[-1],
+        slots=2 * COUNTS[-1],
+        waiting=32,
+        batch=512,
+        stateful=False,
+        hot=1000,
+        shelf=0,
+        token_bytes=1,
+        state_bytes=0,
+    )
+    pieces = [PIECE] * n_vocab
+    scheduler = Scheduler(limits, eog=frozenset({0}), pieces=pieces, governor=Governor(gap=0.15, largest=512))
+    for request in range(count):
+        tokens = array("i", range(request + 1, request + 40)).tobytes()
+        scheduler.submit(
+            Submit(request, "org", tokens, size, size // 16, Sampling(0.0, 1.0, 0), wait=1e9), 0.0
+        )
+    while any(s.pending > 1 for s in scheduler.running.values()) or scheduler.waiting:
+        _apply(scheduler, scheduler.plan(0.0))
+    return scheduler
+
+
+def _apply(scheduler: Scheduler, plan: Plan) -> Step:
+    drawn = {sequence.slot: TOKEN for sequence in scheduler.draws(plan)}
+    return scheduler.apply(plan, drawn, now=0.0, seconds=STEP_SECONDS)
+
+
+def _turn(loop: Loop) -> None:
+    loop.hear()
+    loop.step()
+
+
+def _framed(encode: Callable[[Step], bytes], step: Step) -> bytes:
+    return frame(encode(step))
+
+
+def _heard(decode: Callable[[bytes], object], reader: FrameReader, data: bytes) -> list[object]:
+    return [decode(payload) for payload in reader.feed(data)]
+
+
+def _drawn(row: Row, top_p: float) -> int:
+    return sample(row, temperature=0.8, top_p=top_p, uniform=0.5)
+
+
+@contextmanager
+def _line() -> Iterator[Line[object]]:
+    """A line whose other end is read by another process and thrown away."""
+    ours, theirs = socket.socketpair()
+    with subprocess.Popen(["cat"], stdin=theirs.fileno(), stdout=subprocess.DEVNULL), theirs, ours:
+        yield Line(ours, ToEngineProcess)  # type: ignore[arg-type]  # a union is a type to msgspec
+
+
+def _timed(costs: list[float], work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    began = time.perf_counter_ns()
+    result = work(*args, **kwargs)
+    costs.append((time.perf_counter_ns() - began) / 1000)
+    return result
+
+
+def _repeated(work: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> list[float]:
+    """What each of many calls cost, in microseconds; the first ones, which warm caches up, aside."""
+    costs: list[float] = []
+    for _ in range(3):
+        work(*args, **kwargs)
+    deadline = time.monotonic() + SECONDS
+    while time.monotonic() < deadline or len(costs) < 10:
+        _timed(costs, work, *args, **kwargs)
+    return costs
+
+
+if __name__ == "__main__":
+    main()
