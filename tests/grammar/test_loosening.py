@@ -1,0 +1,84 @@
+"""The loosened grammar: it is wider than the schema, never narrower, and says where."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from b3node.errors import Refusal
+from b3node.grammar import schema_to_loose_gbnf
+from tests.grammar.drawing import Grammar
+from tests.grammar.judge import valid, written
+
+S = {"type": "string"}
+
+
+def test_an_exact_schema_is_not_loosened():
+    """Where nothing has to be left out, nothing is."""
+    assert schema_to_loose_gbnf({"type": "integer", "minimum": 3}).loosened == ()
+
+
+@pytest.mark.parametrize(
+    ("schema", "places", "good"),
+    [
+        (
+            {"type": "object", "properties": {"t": {"type": "array", "items": S, "uniqueItems": True}, "n": {"type": "integer"}}},
+            ("#/properties/t/uniqueItems",),
+            {"t": ["a", "b"], "n": 1},
+        ),
+        ({"type": "string", "pattern": "(a)\\1", "maxLength": 4}, ("#/pattern",), "aa"),
+        ({"type": "string", "not": {"pattern": "(a)\\1"}}, ("#/not",), "ab"),
+        ({"type": "string", "if": {"pattern": "\\bx"}, "then": {"minLength": 3}}, ("#/if",), "b"),
+        (
+            {"oneOf": [{"type": "string", "pattern": "(a)\\1"}, {"type": "integer"}]},
+            ("#/oneOf", "#/anyOf/0/pattern"),
+            "aa",
+        ),
+        (
+            {"type": "object", "properties": {"a": {}}, "patternProperties": {"(x)\\1": S}, "additionalProperties": False},
+            ("#/patternProperties",),
+            {"a": 1, "xx": "s"},
+        ),
+        ({"type": "object", "properties": {"r": {"$ref": "https://example.com/x"}}}, ("#/properties/r/$ref",), {"r": 1}),
+        ({"type": "array", "items": {"properties": {"not": {"type": "string", "pattern": "\\b"}}}}, ("#/items/properties/not/pattern",), [{"not": "a"}]),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_enforced_is_left_out_and_named(engine, schema, places, good):
+    """The rest stays enforced, conforming values stay accepted, and the schema given is not changed."""
+    before = json.dumps(schema)
+    loose = schema_to_loose_gbnf(schema)
+    assert loose.loosened == places
+    assert engine.takes(loose.gbnf, written(good))
+    assert json.dumps(schema) == before
+
+
+def test_the_rest_is_enforced():
+    """A keyword that can be enforced is, beside one that cannot."""
+    schema = {
+        "type": "array",
+        "items": {"type": "string", "maxLength": 3},
+        "uniqueItems": True,
+        "maxItems": 2,
+    }
+    grammar = Grammar(schema_to_loose_gbnf(schema).gbnf)
+    for seed in range(20):
+        value = json.loads(grammar.draw(seed))
+        assert valid({**schema, "uniqueItems": False}, value)
+
+
+def test_the_unsatisfiable_stays_refused():
+    """No loosening makes a value out of a contradiction that the client wrote."""
+    with pytest.raises(Refusal, match="no value"):
+        schema_to_loose_gbnf({"type": "integer", "minimum": 5, "maximum": 3})
+
+
+def test_a_tool_of_many_odd_patterns_still_compiles():
+    """Places are left out one by one, then all of a kind at once."""
+    schema = {
+        "type": "object",
+        "properties": {f"p{i}": {"type": "string", "pattern": f"(a{i})\\1"} for i in range(60)},
+    }
+    loose = schema_to_loose_gbnf(schema)
+    assert len(loose.loosened) == 60
+    assert all(place.endswith("/pattern") for place in loose.loosened)
