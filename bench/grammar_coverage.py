@@ -65,7 +65,8 @@ HANDLED: Final = {
 
 def main() -> None:
     """Rewrites the table."""
-    schemas = [json.loads(line) for line in lzma.open(sys.argv[1], "rt", encoding="utf-8")]
+    with lzma.open(sys.argv[1], "rt", encoding="utf-8") as lines:
+        schemas = [json.loads(line) for line in lines]
     rows = json.loads(Path(sys.argv[2]).read_text())["rows"]
     verdicts = _verdicts(rows)
     table = _table(schemas, verdicts)

@@ -9,11 +9,13 @@ from b3node.grammar.front import (
     schema_to_loose_gbnf,
 )
 from b3node.grammar.loosening import Loose
+from b3node.grammar.metaschema import check_schema
 
 __all__ = [
     "LIMITS",
     "Limits",
     "Loose",
+    "check_schema",
     "conforms",
     "json_object_gbnf",
     "schema_to_gbnf",

@@ -134,11 +134,12 @@ def exact(schema: object, limits: Limits) -> str:
 
 def _obligations(schema: object, limits: Limits) -> Obligations:
     budget = Budget(limits.steps)
-    _check_size(schema, limits)
+    check_size(schema, limits)
     return Obligations(Document(schema), Algebra(limits.expressions, budget.spend), budget.spend)
 
 
-def _check_size(schema: object, limits: Limits) -> None:
+def check_size(schema: object, limits: Limits) -> None:
+    """Nothing, when a schema is within the bounds of its size. Raises `Inexact` otherwise."""
     try:
         size = len(msgspec.json.encode(schema))
     except (TypeError, ValueError, RecursionError, msgspec.MsgspecError):

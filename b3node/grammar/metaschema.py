@@ -1,0 +1,54 @@
+"""Whether a client's schema is a schema at all, by the metaschema of the draft that it names.
+
+The compiler reads drafts as they occur in the wild and forgives much; a client is better served by being told
+that `minimum` is no string. References are not followed and patterns not run: this looks at the form alone.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from jsonschema import (
+    Draft4Validator,
+    Draft6Validator,
+    Draft7Validator,
+    Draft201909Validator,
+    Draft202012Validator,
+)
+
+from b3node.errors import Refusal
+from b3node.grammar.front import LIMITS, Limits, check_size, refusal
+from b3node.grammar.refusal import Inexact, child
+
+_DRAFTS: Final = {
+    "http://json-schema.org/draft-04/schema": Draft4Validator,
+    "http://json-schema.org/draft-06/schema": Draft6Validator,
+    "http://json-schema.org/draft-07/schema": Draft7Validator,
+    "https://json-schema.org/draft/2019-09/schema": Draft201909Validator,
+    "https://json-schema.org/draft/2020-12/schema": Draft202012Validator,
+}
+
+
+def check_schema(
+    schema: object, *, param: str | None = "text.format.schema", limits: Limits = LIMITS
+) -> None:
+    """Nothing, when `schema` is a schema of the draft that its `$schema` names (2020-12 when it names none we know).
+
+    Raises:
+        Refusal: `invalid_request` with the place of the first fault, or of a bound that is passed.
+    """
+    try:
+        check_size(schema, limits)
+    except Inexact as error:
+        raise refusal(error, param) from None
+    if isinstance(schema, bool):
+        return
+    if not isinstance(schema, dict):
+        raise Refusal("invalid_request", "The schema is no JSON Schema: it must be an object.", param=param)
+    dialect = schema.get("$schema")
+    validator = _DRAFTS.get(dialect.rstrip("#") if isinstance(dialect, str) else "", Draft202012Validator)
+    found = next(validator(validator.META_SCHEMA).iter_errors(schema), None)
+    if found is not None:
+        place = "#" + child("", *found.absolute_path)
+        message = f"The schema is no JSON Schema at {place}: the value of this keyword has the wrong form."
+        raise Refusal("invalid_request", message, param=param)
