@@ -1,38 +1,40 @@
 """Draws a token that a grammar allows, exactly as if everything else had been masked before the draw.
 
-Asking llama.cpp about every token of a vocabulary of 150,000 costs 15 to 60 ms, about one of them 0.03 ms, and
-a model that has been shown what is wanted mostly keeps to it. So a token is drawn first and asked about then:
+Asking llama.cpp about every token of a vocabulary of 150,000 costs 15 to 60 ms, about one of them 0.03 ms, and a
+model that has been shown what is wanted mostly keeps to it. So a token is drawn first and asked about then.
 
 * Greedy: the largest allowed logit is found by going down the logits.
-* Temperature alone: a free draw that is allowed is kept; one that is refused is replaced by a draw from what is
-  allowed. With A the allowed share, a token t comes with p(t) + (1 - A) p(t) / A = p(t) / A: what masking gives.
-  The second draw takes the largest of logit / temperature + Gumbel noise among the allowed, by going down those.
-* With `top_p` the nucleus is the fewest allowed tokens that weigh `top_p` of all allowed ones. Going down the
-  probabilities, what is not asked about yet may or may not be allowed, so the nucleus' weight lies between two
-  bounds; as soon as both lead to the same token, that is the one, and nothing more is asked.
+* Otherwise tokens are drawn from all of the vocabulary, one after the other, until one is in the set that masking
+  would have drawn from: allowed and, with `top_p`, in the nucleus of what is allowed. The first that is in a set
+  has the distribution of a draw from that set, whatever the set is.
+* Whether a token is in the nucleus (what is heavier weighs less than `top_p` of what is allowed) can mostly be told
+  without asking about everything: as far as nothing is known, both weights lie between bounds (`Nucleus`).
+* Where draws keep missing, or the bounds leave it open, the vocabulary is masked, narrowed down first if that helps.
 
-Only where the first try misses does the constraint narrow the vocabulary down. Numbers come from the sequence's
-own generator, so a seed repeats a response. Where nothing is allowed the draw is `BROKEN`, as for a row that is
-not a distribution: that sequence fails, and no other.
+Numbers come from the sequence's own generator, so a seed repeats a response. Where nothing is allowed the draw is
+`BROKEN`, as for a row that is not a distribution: that sequence fails, and no other.
 """
 
 from __future__ import annotations
 
+import itertools
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from b3node.engine.constraint import Constraint, Ids
-from b3node.engine.sampling import BROKEN, Places, Row, greedy, sample
+from b3node.engine.sampling import BROKEN, Places, Row, greedy, places, relative
 
-Weights = npt.NDArray[np.float64]
-
-_FIRST: Final = (32, 512)
-"""Sizes of the first blocks that are asked about: 32 tokens cost 0.03 ms, 512 0.15 ms."""
+_FIRST: Final = (32, 512, 4096)
+"""Sizes of the first blocks that are asked about: 32 tokens cost 0.03 ms, 512 0.15 ms, 4096 0.8 ms."""
 _BLOCK: Final = 4096
+_DRAWS: Final = (1, 31)
+"""Draws from the whole vocabulary before it is masked."""
+_FEW: Final = 8192
+"""Tokens so few that masking them costs less than drawing again: 1 to 2 ms."""
 
 
 def draw(row: Row, constraint: Constraint, *, temperature: float, top_p: float, source: random.Random) -> int:
@@ -47,10 +49,8 @@ def draw(row: Row, constraint: Constraint, *, temperature: float, top_p: float, 
     """
     if temperature <= 0.0 or top_p <= 0.0:
         token = _most_probable(row, constraint)
-    elif top_p >= 1.0:
-        token = _any(row, constraint, temperature, source)
     else:
-        token = _nucleus(row, constraint, temperature, top_p, source.random())
+        token = _sampled(row, constraint, temperature, top_p, source)
     if token != BROKEN:
         constraint.accept(token)
     return token
@@ -59,24 +59,126 @@ def draw(row: Row, constraint: Constraint, *, temperature: float, top_p: float, 
 def _most_probable(row: Row, constraint: Constraint) -> int:
     """The allowed token with the largest logit."""
     free = greedy(row)
-    if free == BROKEN or _allowed(constraint, free):
+    if free == BROKEN or _allowed(constraint, [free]):
         return free
     ids = _reach(row, constraint)
-    return _first_allowed(row[ids], ids, constraint)
+    for block in _descending(row[ids]):
+        allowed = constraint.allows(ids[block])
+        if allowed.any():
+            return int(ids[block[allowed.argmax()]])
+    return BROKEN
 
 
-def _any(row: Row, constraint: Constraint, temperature: float, source: random.Random) -> int:
-    """A draw from softmax(row / temperature) over the allowed tokens."""
-    free = sample(row, temperature=temperature, top_p=1.0, uniform=source.random())
-    if free == BROKEN or _allowed(constraint, free):
-        return free
-    ids = _reach(row, constraint)
-    noise = np.random.default_rng(source.getrandbits(64)).standard_exponential(ids.size)
-    return _first_allowed(row[ids].astype(np.float64) / temperature - np.log(noise), ids, constraint)
+def _sampled(
+    row: Row, constraint: Constraint, temperature: float, top_p: float, source: random.Random
+) -> int:
+    """A draw from softmax(row / temperature) over the allowed tokens, cut to their nucleus."""
+    if not np.isfinite(top := row.max()):
+        return BROKEN
+    weights = relative(row, top, temperature)
+    nucleus = Nucleus(weights, constraint, top_p)
+    narrowed = None
+    for count in _DRAWS:
+        drawn = _allowed(constraint, places(weights, [source.random() for _ in range(count)]))
+        for index, token in enumerate(drawn):
+            if (inside := nucleus.holds(token)) is None:
+                return _masked(row, _all_allowed(row, constraint), temperature, top_p, source, drawn[index:])
+            if inside:
+                return token
+        narrowed = constraint.narrow() if narrowed is None else narrowed
+        if narrowed is not None and narrowed.size <= _FEW:
+            break
+    return _masked(row, _all_allowed(row, constraint, narrowed), temperature, top_p, source)
 
 
-def _allowed(constraint: Constraint, token: int) -> bool:
-    return bool(constraint.allows(np.array([token], np.int32))[0])
+def _masked(
+    row: Row,
+    ids: Ids,
+    temperature: float,
+    top_p: float,
+    source: random.Random,
+    drawn: Sequence[int] = (),
+) -> int:
+    """A draw from the nucleus of the allowed `ids`: the first of the `drawn` that is in it, else a new one."""
+    if not ids.size or not np.isfinite(top := row[ids].max()):
+        return BROKEN
+    weights = np.exp((row[ids].astype(np.float64) - top) / temperature)
+    order = np.argsort(-weights, kind="stable")
+    cumulative = np.cumsum(weights[order])
+    end = int(np.searchsorted(cumulative, min(top_p, 1.0) * cumulative[-1]))
+    nucleus = ids[order[: end + 1]]
+    for token in drawn:
+        if (nucleus == token).any():
+            return token
+    place = int(np.searchsorted(cumulative, source.random() * cumulative[end], side="right"))
+    return int(nucleus[min(place, end)])
+
+
+class Nucleus:
+    """What is known of the fewest allowed tokens that weigh `top_p` of all allowed ones.
+
+    Goes down the weights in blocks, and no further than a question needs. Invariant: of the tokens asked about,
+    `allowed` weighs what may come, `unknown` is the weight of what was not asked about.
+
+    Args:
+        weights: of each token beside the heaviest, which has 1.
+        constraint: where the sequence stands; not changed.
+        top_p: above 0; from 1 on, every allowed token is in the nucleus.
+    """
+
+    def __init__(self, weights: Row, constraint: Constraint, top_p: float) -> None:
+        self._weights = weights
+        self._constraint = constraint
+        self._top_p = top_p
+        self._blocks: Iterator[Ids] | None = None
+        self._ids: Ids = np.empty(0, np.int32)
+        self._allowed = np.zeros(1)
+        """Weights of the allowed tokens among those asked about, summed up: before the first, before the second, ..."""
+        self._unknown = 0.0
+
+    def holds(self, token: int) -> bool | None:
+        """Whether an allowed token is in it; None if only asking about most of the vocabulary could tell."""
+        if self._top_p >= 1.0 or self._weights[token] >= 1.0:
+            return True
+        if self._blocks is None:
+            self._unknown = float(self._weights.sum())
+            self._blocks = self._heaviest()
+        while (answer := self._known(token)) is None:
+            block = next(self._blocks, None)
+            if block is None:
+                return None
+            self._ask(block)
+        return answer
+
+    def _known(self, token: int) -> bool | None:
+        """The answer, as far as it follows from what was asked."""
+        least = float(self._allowed[-1])
+        most = least + self._unknown
+        at = np.flatnonzero(self._ids == token)
+        if at.size and self._allowed[at[0]] < self._top_p * least:
+            return True
+        heavier = float(self._allowed[at[0]] if at.size else least)
+        return False if heavier >= self._top_p * most else None
+
+    def _ask(self, block: Ids) -> None:
+        allowed = block[self._constraint.allows(block)]
+        self._unknown = max(self._unknown - float(self._weights[block].sum(dtype=np.float64)), 0.0)
+        sums = self._allowed[-1] + np.cumsum(self._weights[allowed], dtype=np.float64)
+        self._ids = np.concatenate((self._ids, allowed))
+        self._allowed = np.concatenate((self._allowed, sums))
+
+    def _heaviest(self) -> Iterator[Ids]:
+        """The first blocks of the tokens that can be in the nucleus where all tokens are allowed."""
+        share = self._unknown * (1.0 - self._top_p) / self._weights.size
+        heavy = np.flatnonzero(self._weights >= np.float32(share)).astype(np.int32)
+        for block in itertools.islice(_descending(self._weights[heavy]), len(_FIRST)):
+            yield heavy[block]
+
+
+def _allowed(constraint: Constraint, tokens: list[int]) -> list[int]:
+    """Those of the tokens that are allowed, in their order."""
+    mask = constraint.allows(np.array(tokens, np.int32))
+    return [token for token, allowed in zip(tokens, mask, strict=True) if allowed]
 
 
 def _reach(row: Row, constraint: Constraint) -> Ids:
@@ -85,13 +187,10 @@ def _reach(row: Row, constraint: Constraint) -> Ids:
     return np.arange(row.size, dtype=np.int32) if narrowed is None else narrowed
 
 
-def _first_allowed(keys: npt.NDArray[np.floating], ids: Ids, constraint: Constraint) -> int:
-    """The allowed one of `ids` with the largest key; `BROKEN` where none is allowed and possible."""
-    for block in _descending(keys):
-        allowed = constraint.allows(ids[block])
-        if allowed.any():
-            return int(ids[block[allowed.argmax()]])
-    return BROKEN
+def _all_allowed(row: Row, constraint: Constraint, narrowed: Ids | None = None) -> Ids:
+    """All allowed tokens; `narrowed` are tokens among which they are, if that is known."""
+    ids = _reach(row, constraint) if narrowed is None else narrowed
+    return ids[constraint.allows(ids)]
 
 
 def _descending(keys: npt.NDArray[np.floating]) -> Iterator[Places]:
@@ -105,71 +204,3 @@ def _descending(keys: npt.NDArray[np.floating]) -> Iterator[Places]:
     rest = rest[np.argsort(-keys[rest], kind="stable")]
     for start in range(0, rest.size, _BLOCK):
         yield rest[start : start + _BLOCK]
-
-
-def _nucleus(row: Row, constraint: Constraint, temperature: float, top_p: float, uniform: float) -> int:
-    """A draw from the fewest allowed tokens that weigh `top_p` of what is allowed.
-
-    First only among tokens that can be in the nucleus if all are allowed; then among all, from the top, each
-    time weighed against the largest that is left: beside a refused one the allowed may weigh nothing.
-    """
-    if not np.isfinite(top := row.max()):
-        return BROKEN
-    weights = np.subtract(row, top)
-    weights *= np.float32(1.0 / temperature)
-    np.exp(weights, out=weights)
-    total = float(weights.sum())
-    heavy = np.flatnonzero(weights >= np.float32(total * (1.0 - top_p) / row.size))
-    inside = weights[heavy].astype(np.float64)
-    outside = max(total - float(inside.sum()), 0.0)
-    token = _walk(inside, heavy.astype(np.int32), outside, constraint, top_p, uniform)
-    if token != BROKEN:
-        return token
-    ids = _reach(row, constraint)
-    while ids.size and np.isfinite(top := row[ids].max()):
-        weights = np.exp((row[ids].astype(np.float64) - top) / temperature)
-        possible = weights > 0.0
-        token = _walk(weights[possible], ids[possible], 0.0, constraint, top_p, uniform)
-        if token != BROKEN:
-            return token
-        ids = ids[~possible]
-    return BROKEN
-
-
-def _walk(
-    weights: Weights, ids: Ids, outside: float, constraint: Constraint, top_p: float, uniform: float
-) -> int:
-    """Asks about `ids` from the heaviest down until the draw is settled; `BROKEN` where it never is.
-
-    `outside` is the weight of tokens that are not among `ids`.
-    """
-    untested, left = float(weights.sum()), ids.size
-    allowed_ids, allowed_weights = np.empty(0, np.int32), np.empty(0)
-    for block in _descending(weights):
-        left -= block.size
-        untested = max(untested - float(weights[block].sum()), 0.0) if left else 0.0
-        allowed = block[constraint.allows(ids[block])]
-        allowed_ids = np.concatenate((allowed_ids, ids[allowed]))
-        allowed_weights = np.concatenate((allowed_weights, weights[allowed]))
-        place = _settled(allowed_weights, untested + outside, top_p, uniform)
-        if place >= 0:
-            return int(allowed_ids[place])
-    return BROKEN
-
-
-def _settled(weights: Weights, unknown: float, top_p: float, uniform: float) -> int:
-    """The place of the draw, if it is the same whatever part of the `unknown` weight is allowed; else -1.
-
-    `weights` are those of allowed tokens, heaviest first, each at least as heavy as any unknown one.
-    """
-    if not weights.size:
-        return -1
-    cumulative = np.cumsum(weights)
-    known = cumulative[-1]
-    bounds = np.array([top_p * known, top_p * (known + unknown)])
-    if bounds[1] > known:
-        return -1
-    ends = np.searchsorted(cumulative, bounds)
-    drawn = np.searchsorted(cumulative, uniform * cumulative[ends], side="right")
-    least, most = np.minimum(drawn, ends)
-    return int(least) if least == most else -1

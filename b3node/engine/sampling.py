@@ -14,6 +14,7 @@ A row that is not a distribution (a NaN, or nothing finite) gives `BROKEN`: that
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -43,12 +44,17 @@ def sample(row: Row, *, temperature: float, top_p: float, uniform: float) -> int
     top = row.max()
     if not np.isfinite(top):
         return BROKEN
-    weights = np.subtract(row, top)
-    weights *= np.float32(1.0 / temperature)
-    np.exp(weights, out=weights)
+    weights = relative(row, top, temperature)
     if top_p < 1.0:
         return _draw_nucleus(weights, top_p, uniform)
-    return _draw_all(weights, uniform)
+    return places(weights, (uniform,))[0]
+
+
+def relative(row: Row, top: np.float32, temperature: float) -> Row:
+    """The weight of each token beside one with the logit `top`."""
+    weights: Row = np.subtract(row, top)
+    weights *= np.float32(1.0 / temperature)
+    return np.exp(weights, out=weights)
 
 
 def _draw_nucleus(weights: Row, top_p: float, uniform: float) -> int:
@@ -57,7 +63,7 @@ def _draw_nucleus(weights: Row, top_p: float, uniform: float) -> int:
     candidates = np.flatnonzero(weights >= np.float32(total * (1.0 - top_p) / weights.size))
     mass = weights[candidates]
     inside = _nucleus(mass, top_p * total)
-    return int(candidates[inside[_draw_all(mass[inside], uniform)]])
+    return int(candidates[inside[places(mass[inside], (uniform,))[0]]])
 
 
 def _nucleus(mass: Row, wanted: float) -> Places:
@@ -83,11 +89,18 @@ def _split(mass: Row, wanted: float) -> tuple[Places, Places]:
     return np.flatnonzero(bins > last), np.flatnonzero(bins == last)
 
 
-def _draw_all(weights: Row, uniform: float) -> int:
-    """The place of a draw proportional to `weights`: which block of 1024 first, then where in it."""
+def places(weights: Row, uniforms: Sequence[float]) -> list[int]:
+    """The places of independent draws proportional to `weights`, one a uniform number in [0, 1).
+
+    Which block of 1024 first, then where in it.
+    """
     edges = np.arange(0, weights.size, _BLOCK)
     blocks = np.cumsum(np.add.reduceat(weights, edges), dtype=np.float64)
-    target = uniform * blocks[-1]
+    return [_place(weights, blocks, uniform * float(blocks[-1])) for uniform in uniforms]
+
+
+def _place(weights: Row, blocks: npt.NDArray[np.float64], target: float) -> int:
+    """Where the sum of the weights passes `target`; `blocks` are the sums up to the end of each block."""
     block = min(int(np.searchsorted(blocks, target, side="right")), blocks.size - 1)
     before = blocks[block - 1] if block else 0.0
     within = weights[block * _BLOCK : (block + 1) * _BLOCK]
