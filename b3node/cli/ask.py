@@ -38,7 +38,7 @@ _opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     type=click.FloatRange(0, 2),
     default=0.7,
     show_default=True,
-    help="0 takes the most probable token always.",
+    help="How freely words are chosen; 0 always takes the most probable.",
 )
 def ask(question: str, url: str, model: str | None, **parameters: object) -> None:
     """Stream an answer to QUESTION from a running node."""
@@ -93,10 +93,12 @@ def _events(url: str, body: dict[str, object]) -> Iterator[dict[str, Any]]:
 
 
 def _line(answer: http.client.HTTPResponse) -> bytes:
+    """The next line, with its end; nothing when the stream ends, be it inside a line."""
     try:
-        return answer.readline()
+        line = answer.readline()
     except _NO_ANSWER:
         return b""
+    return line if line.endswith(b"\n") else b""
 
 
 def _print_events(events: Iterator[dict[str, Any]]) -> dict[str, Any]:

@@ -1,23 +1,43 @@
-"""The command line: `b3node serve`, `b3node ask`, `b3node demo`."""
+"""The command line: `b3node serve`, `b3node ask`, `b3node demo`, `b3node grammar`."""
 
 from __future__ import annotations
+
+import importlib
+from typing import Final
 
 import click
 
 from b3node import __version__
-from b3node.cli.ask import ask
-from b3node.cli.serve import demo, serve
+
+COMMANDS: Final = {
+    "ask": "b3node.cli.ask",
+    "demo": "b3node.cli.serve",
+    "grammar": "b3node.cli.grammar",
+    "serve": "b3node.cli.serve",
+}
+"""Each command and the module that has it under its name. A server takes a second to import, and `ask` needs none."""
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+class Commands(click.Group):
+    """A group that imports a command when it is asked for."""
+
+    def list_commands(self, _context: click.Context) -> list[str]:
+        """The names, in the order of the help."""
+        return sorted(COMMANDS)
+
+    def get_command(self, _context: click.Context, name: str) -> click.Command | None:
+        """The command of that name; None if there is none."""
+        if name not in COMMANDS:
+            return None
+        command: click.Command = getattr(importlib.import_module(COMMANDS[name]), name)
+        return command
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, package_name="b3node")
 def main() -> None:
     """Serve GGUF models through the OpenAI Responses API."""
 
-
-main.add_command(serve)
-main.add_command(ask)
-main.add_command(demo)
 
 if __name__ == "__main__":
     main()

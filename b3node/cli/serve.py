@@ -29,11 +29,22 @@ _console = Console(stderr=True, highlight=False, markup=False, emoji=False, soft
 
 _Then = Callable[[str], Awaitable[None]]
 _options = [
-    click.option("--config", "config_file", type=click.Path(path_type=Path), help="A TOML file."),
-    click.option("--model", "models", multiple=True, metavar="ID=PATH", help="A model to serve; repeatable."),
+    click.option(
+        "--config", "config_file", type=click.Path(path_type=Path), help="A TOML file; options here win."
+    ),
+    click.option(
+        "--model",
+        "models",
+        multiple=True,
+        metavar="ID=PATH",
+        help="A model to serve, instead of the file's; repeatable.",
+    ),
     click.option("--host", help="Where to listen.  [default: 127.0.0.1]"),
-    click.option("--port", type=int, help="The port; 0 takes a free one.  [default: 8080]"),
-    click.option("--ctx", type=int, help="Tokens of one conversation.  [default: the model's, up to 8192]"),
+    click.option(
+        "--ctx",
+        type=int,
+        help="Tokens of one conversation.  [default: the model's, up to 8192, on a GPU 32768]",
+    ),
     click.option("--parallel", type=int, help="Conversations that run at once.  [default: 16]"),
     click.option("--gpu-layers", type=int, help="Layers on the GPU.  [default: all, with a GPU build]"),
     click.option("--threads", type=int, help="CPU threads that compute.  [default: the physical cores]"),
@@ -46,8 +57,9 @@ def _with_options(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-@click.command()
+@click.command(short_help="Serve models until Ctrl-C; by default the embedded one.")
 @_with_options
+@click.option("--port", type=int, help="The port; 0 takes a free one.  [default: 8080]")
 @click.option("--quiet", is_flag=True, help="No log line a request.")
 def serve(quiet: bool, **given: Any) -> None:  # noqa: FBT001 - click passes options by name
     """Serve models until Ctrl-C; without one, the embedded SmolLM2-135M."""
@@ -57,11 +69,9 @@ def serve(quiet: bool, **given: Any) -> None:  # noqa: FBT001 - click passes opt
 @click.command(short_help="Serve, ask one question, print the answer, and stop.")
 @click.option("--question", default=QUESTION, show_default=True, help="What to ask.")
 @_with_options
+@click.option("--port", type=int, help="The port.  [default: a free one]")
 def demo(question: str, **given: Any) -> None:
-    """Serve, ask one question over HTTP, print the answer and how to go on, and stop.
-
-    It listens on a free port, unless one is given.
-    """
+    """Serve, ask one question over HTTP, print the answer and how to go on, and stop."""
     config = _configured(**{**given, "port": given["port"] or 0})
     command = _serve_command(click.get_current_context())
 

