@@ -79,7 +79,8 @@ class Engine:
         self.model = model
         self.scheduler = _scheduler(model, order)
         self.loop = _Recording(self.scheduler, model.backend, self, self._clock)
-        self.loop.said = self.said = {}
+        self.said: dict[int, list[int]] = {}
+        self.loop.said = self.said
         self.started: dict[int, Started] = {}
         self.finished: dict[int, Finished] = {}
         self.pieces: dict[int, list[bytes]] = {}
@@ -117,6 +118,7 @@ class Engine:
         self.step(*messages)
         for _ in range(bound):
             if self.scheduler.idle:
+                self.loop.hear()  # which tells what a step on a device left for the next one
                 return
             self.step()
         raise AssertionError("the engine does not come to rest")

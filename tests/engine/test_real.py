@@ -10,11 +10,12 @@ import pytest
 
 from b3node.engine.messages import Cancel, Sampling, Submit
 from b3node.engine.plan import Drop, Plan
+from b3node.llama.settings import Settings
 from tests.engine.real import Engine, judge, random_prompts, submit
 from tests.llama.damaged import POISON, poisoned
 from tests.llama.loaded import EXACT, chunk, ids, loaded
 from tests.zoo.architectures import ARCHITECTURES, Arch
-from tests.zoo.script import Piece
+from tests.zoo.script import Piece, compile_script
 from tests.zoo.zoo import Zoo
 
 ALL = pytest.mark.parametrize("arch", ARCHITECTURES)
@@ -42,6 +43,30 @@ def test_many_at_once_each_hear_their_own(zoo: Zoo, arch: Arch) -> None:
         engine.serve(*(submit(number, prompt, max_tokens=20) for number, prompt in prompts.items()))
         judge(engine, path, prompts)
         assert {end.reason for end in engine.finished.values()} <= {"stop", "length"}
+
+
+@ALL
+def test_the_products_own_settings_say_the_same(zoo: Zoo, arch: Arch) -> None:
+    """As served, with flash attention and a half-precision cache, scripts are followed to the letter."""
+    pieces: list[Piece] = [b"It ", b"was ", b"the ", b"best", b" of", b" times\xc3", b"\xa9", b"."]
+    script, prompts = compile_script(pieces), random_prompts(2, [1, 300, 70, 7, 33, 130])
+    with loaded(zoo.scripted(pieces, arch=arch), Settings(ctx=512, parallel=3, threads=1)) as model:
+        engine = Engine(model, tick=0.05)
+        engine.serve(*(submit(number, prompt, max_tokens=20) for number, prompt in prompts.items()))
+        assert all(engine.said[number] == script.follow(prompt, 20) for number, prompt in prompts.items())
+        assert all(pieces == script.pieces for pieces in engine.pieces.values())
+        assert {end.reason for end in engine.finished.values()} == {"stop"}
+
+
+@KINDS
+def test_a_device_that_computes_beside_us_is_told_of_later(zoo: Zoo, arch: Arch) -> None:
+    """Where steps overlap with telling, the front hears the same, a step later, and all of it in the end."""
+    path, prompts = zoo.random(arch), random_prompts(5, [30, 150, 8])
+    with loaded(path) as model:
+        model.backend.overlaps = True
+        engine = Engine(model)
+        engine.serve(*(submit(number, prompt) for number, prompt in prompts.items()))
+        judge(engine, path, prompts)
 
 
 @ALL
@@ -137,7 +162,7 @@ def test_no_workload_changes_a_word(zoo: Zoo, arch: Arch, seed: int) -> None:
     settings = msgspec.structs.replace(SMALL, host_cache=int(rng.choice([0, 60_000, 1 << 20])))
     with loaded(path, settings) as model:
         engine = Engine(model, tick=0.02)
-        for _ in range(60):
+        for _ in range(45):
             messages: list[Submit | Cancel] = []
             if rng.random() < 0.45:
                 stem, own = stems[rng.integers(4)], ids(int(rng.integers(1000)), int(rng.integers(1, 60)))

@@ -54,7 +54,7 @@ def test_a_prompt_may_be_cut_anywhere(zoo: Zoo, arch: Arch) -> None:
 
 
 @ALL
-@pytest.mark.parametrize("seed", [1, 2, 4])
+@pytest.mark.parametrize("seed", [1, 4])
 def test_whatever_happens_each_row_is_its_own(zoo: Zoo, arch: Arch, seed: int) -> None:
     """Slots that grow, are read, copied, put away, brought back and emptied: each row is that of its tokens."""
     path, family = zoo.random(arch), ARCHITECTURES[arch]
