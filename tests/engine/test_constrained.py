@@ -73,7 +73,6 @@ def test_the_distribution_is_that_of_masking_first(allowed, temperature, top_p, 
 def test_long_rows_come_out_alike(top_p, share, blocks, monkeypatch) -> None:
     """Where the first blocks do not settle it, and where they do, the distribution is that of masking first."""
     monkeypatch.setattr(constrained, "_FIRST", blocks)
-    monkeypatch.setattr(constrained, "_FEW", 8)
     row = np.random.default_rng(5).normal(0, 1.5, 300).astype(np.float32)
     allowed = frozenset(np.flatnonzero(np.random.default_rng(6).random(300) < share).tolist())
     draws, counts, source = 800, np.zeros(row.size), random.Random(9)
