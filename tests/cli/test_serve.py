@@ -5,6 +5,7 @@ import re
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from b3node import embedded
 from b3node.cli import serve as serving
 from b3node.cli.main import main
 from b3node.config import Config, ConfigError, ModelConfig
-from tests.nodes import node_process
+from tests.nodes import NodeProcess, node_process
 from tests.zoo.zoo import Zoo
 
 HELLO = [b"Hello", b", ", b"world", b"!"]
@@ -133,30 +134,37 @@ def test_the_embedded_model_is_served_when_none_is_named() -> None:
     assert "Paris" in answer.text
 
 
-def test_every_loopback_address_can_be_called_by_its_name(zoo: Zoo) -> None:
+@pytest.fixture(scope="module")
+def quiet(zoo: Zoo) -> Iterator[NodeProcess]:
+    """A node with one model that works and one that does not, on an address of its own."""
+    models = {"[b]m": zoo.scripted(HELLO), "bad": Path(__file__)}
+    with node_process(models, "--host", "127.0.0.2", "--parallel", "3", "--quiet") as node:
+        yield node
+
+
+def test_every_loopback_address_can_be_called_by_its_name(quiet: NodeProcess) -> None:
     """A node on 127.0.0.2 knows that this is what it is called."""
-    with node_process({"m": zoo.scripted(HELLO)}, "--host", "127.0.0.2") as node:
-        assert node.url.startswith("http://127.0.0.2:")
-        assert node.post("m").text == "Hello, world!"
+    assert quiet.url.startswith("http://127.0.0.2:")
+    assert quiet.post("[b]m").text == "Hello, world!"
 
 
-def test_the_announcement_says_what_is_served(zoo: Zoo) -> None:
+def test_the_announcement_says_what_is_served(quiet: NodeProcess) -> None:
     """One line a model: the URL, its name, and what it is served with; one that failed is not passed over."""
-    with node_process({"[b]m": zoo.scripted(HELLO), "bad": Path(__file__)}, "--parallel", "3") as node:
-        pass
+    failed = quiet.line(lambda line: line if line.startswith(f"{quiet.url}  bad") else None)
+    served = quiet.line(lambda line: line if line.startswith(f"{quiet.url}  [b]m") else None)
 
-    lines = [line for line in node.said if line.startswith(node.url)]
-    assert re.fullmatch(rf"{node.url}  \[b\]m \(.+\)  context 4096  slots 3  CPU, 1 thread", lines[0])
-    assert lines[1:] == [f"{node.url}  bad could not be loaded; the log says why"]
-    assert any("model_not_loaded" in line for line in node.said)
+    assert re.fullmatch(r"http://\S+  \[b\]m \(.+\)  context 4096  slots 3  CPU, 1 thread", served)
+    assert failed == f"{quiet.url}  bad could not be loaded; the log says why"
+    assert quiet.logged(event="model_not_loaded")["model"] == "bad"
 
 
-def test_a_quiet_node_logs_no_requests(zoo: Zoo) -> None:
-    """What went well is not told."""
-    with node_process({"m": zoo.scripted(HELLO)}, "--quiet") as node:
-        assert node.post("m").status == 200
+def test_a_quiet_node_logs_what_went_wrong_and_no_more(quiet: NodeProcess) -> None:
+    """A request that was served is not told, one that the node could not serve is."""
+    served, unserved = quiet.post("[b]m"), quiet.post("bad")
+    quiet.logged(request_id=unserved.headers["x-request-id"], code="infer_backend_unavailable")
 
-    assert not [line for line in node.said if line.startswith("{")]
+    assert served.status == 200
+    assert not [line for line in quiet.said if served.headers["x-request-id"] in line]
 
 
 def demo(*options: str) -> subprocess.CompletedProcess[str]:

@@ -18,7 +18,9 @@ BYE = [b"Good", b"bye."]
 
 @pytest.fixture(scope="module")
 def fleet(zoo: Zoo) -> Iterator[RunningFleet]:
-    with running_fleet({"hello": zoo.scripted(HELLO), "bye": zoo.scripted(BYE)}) as running:
+    """One model with settings of its own, and one that takes the node's."""
+    hello = ModelConfig(path=str(zoo.scripted(HELLO)), ctx=64, parallel=2)
+    with running_fleet({"hello": hello, "bye": zoo.scripted(BYE)}, ctx=128, parallel=3) as running:
         yield running
 
 
@@ -46,6 +48,16 @@ def test_two_models_answer_side_by_side(fleet: RunningFleet) -> None:
 def test_a_settled_node_is_ready(fleet: RunningFleet) -> None:
     """Once a node has settled it takes requests, and every model has decoded a token."""
     assert fleet.get("/readyz").json["status"] == "ready"
+
+
+def test_a_models_own_settings_reach_its_engine(fleet: RunningFleet) -> None:
+    """A model's table wins over the top level, which fills in what it leaves open."""
+    facts = {name: fleet.model(name).facts for name in ("hello", "bye")}
+
+    assert {name: (fact.n_ctx, fact.n_parallel) for name, fact in facts.items() if fact is not None} == {
+        "hello": (64, 2),
+        "bye": (128, 3),
+    }
 
 
 def broken_files(hello: Path, folder: Path) -> dict[str, Path]:
@@ -110,16 +122,3 @@ def test_an_unknown_model_is_not_found(broken: RunningFleet) -> None:
     answer = broken.post("other")
 
     assert (answer.status, answer.code) == (404, "model_not_available")
-
-
-def test_a_models_own_settings_reach_its_engine(zoo: Zoo) -> None:
-    """A model's table wins over the top level, which fills in what it leaves open."""
-    path = str(zoo.scripted(HELLO))
-    models = {"own": ModelConfig(path=path, ctx=64, parallel=2), "shared": ModelConfig(path=path)}
-    with running_fleet(models, ctx=128, parallel=3) as running:
-        facts = {name: running.model(name).facts for name in models}
-
-    assert {name: (fact.n_ctx, fact.n_parallel) for name, fact in facts.items() if fact is not None} == {
-        "own": (64, 2),
-        "shared": (128, 3),
-    }

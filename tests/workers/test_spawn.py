@@ -27,9 +27,12 @@ def node(endless: Path) -> Iterator[NodeProcess]:
 
 
 @pytest.fixture(scope="module")
-def shared(endless: Path) -> Iterator[NodeProcess]:
-    """A node that no test ends."""
-    with node_process({"m": endless}) as running:
+def shared(endless: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
+    """A node that no test ends, started where files lie that are called like modules."""
+    folder = tmp_path_factory.mktemp("here")
+    for name in ("numpy", "msgspec", "select", "json"):
+        (folder / f"{name}.py").write_text("raise SystemExit('not this one')")
+    with node_process({"m": endless}, cwd=folder) as running:
         yield running
 
 
@@ -88,12 +91,9 @@ def test_a_second_interrupt_ends_everything_at_once(node: NodeProcess) -> None:
     assert "Traceback" not in "\n".join(node.said)
 
 
-def test_children_ignore_what_lies_where_the_node_was_started(endless: Path, tmp_path: Path) -> None:
+def test_children_ignore_what_lies_where_the_node_was_started(shared: NodeProcess) -> None:
     """A directory with files that are called like modules cannot change what children import."""
-    for name in ("numpy", "msgspec", "select", "json"):
-        (tmp_path / f"{name}.py").write_text("raise SystemExit('not this one')")
-    with node_process({"m": endless}, cwd=tmp_path) as node:
-        assert node.post("m", max_output_tokens=2).text == "on and "
+    assert shared.post("m", max_output_tokens=2).text == "on and "
 
 
 def test_the_front_does_not_load_the_library(shared: NodeProcess) -> None:
