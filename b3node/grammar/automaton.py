@@ -219,7 +219,7 @@ def narrowed(table: Table, longest: int, limit: int) -> Table:
     raise TooLarge
 
 
-_BUDGETS = (1000, 800, 600, 500, 400, 320, 256, 200, 160, 126, 120, 100, 80, 64, 48, 40, 32, 24, 16)
+_BUDGETS = (1000, 800, 600, 500, 400, 320, 256, 200, 160, 126, 120, 100, 80, 64, 48, 40, 32, 24, 16, 12)
 
 
 def _loops(rows: tuple[Edges, ...]) -> list[int]:

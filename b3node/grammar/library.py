@@ -65,6 +65,32 @@ _NAMING: Final = {
 """Where a label of a host name begins with two characters and two hyphens, by format."""
 
 
+_PLAIN: Final = {
+    "email": ("email-plain", 63),
+    "hostname": ("hostname-plain", 63),
+    "idn-email": ("email-plain", 63),
+    "idn-hostname": ("hostname-plain", 63),
+    "iri": ("uri-plain", 120),
+    "iri-reference": ("uri-plain", 120),
+    "uri": ("uri-plain", 120),
+    "uri-reference": ("uri-plain", 120),
+}
+"""By format, the rule of a plain part of it, and the length up to which all its strings have the format."""
+SPARE: Final = frozenset(rule for rule, _ in _PLAIN.values())
+"""The rules of plain parts."""
+
+
+@cache
+def plain_table(table: Table) -> tuple[Table, int] | None:
+    """A part of a format's language that is easy to count, and the length up to which it is one; else None."""
+    for name, (plain, longest) in _PLAIN.items():
+        if table == format_table(name):
+            algebra = Algebra(_FORMAT_LIMIT)
+            lang = notation.regular(algebra, _format_rules(), plain)
+            return automaton.build(algebra, lang, _FORMAT_LIMIT), longest
+    return None
+
+
 @cache
 def format_table(name: str) -> Table:
     """The minimal automaton of the strings that have a format of `FORMATS`."""

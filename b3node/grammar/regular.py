@@ -199,6 +199,11 @@ class Algebra:
         key = self._keys[lang]
         return key[1] if key[0] == _SET else ()  # type: ignore[return-value] # keys are heterogeneous
 
+    def whole_table(self, lang: Lang) -> Table | None:
+        """The automaton that an expression is the language of from its start, or None."""
+        key = self._keys[lang]
+        return self._tables[_lang(key[1])] if key[0] == _DFA and key[2] == 0 else None
+
     def parts(self, lang: Lang) -> tuple[Lang, ...]:
         """The expressions that an intersection or union is made of."""
         key = self._keys[lang]

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
 
-from b3node.grammar import automaton
+from b3node.grammar import automaton, library
 from b3node.grammar.charset import ANY, Charset, intersection
 from b3node.grammar.refusal import Inexact
 from b3node.grammar.regular import ALL, Algebra, Edges, Lang, Table, TooLarge
@@ -28,6 +28,8 @@ _MAX_CHAIN: Final = 120
 """Letters of one literal; longer ones go on in the next rule."""
 _COUNTED_STATES: Final = 2_600
 """States that counting characters beside a pattern may need before it is narrowed."""
+_TRIED_STATES: Final = 8_000
+"""States times length up to which counting is tried, as many of them may not be reached."""
 MAX_LOOP: Final = 32
 """Digits where any number of them could follow: enough for any value, and no way to run away."""
 
@@ -160,28 +162,58 @@ class Strings:
 
     def _table(self, lang: Lang) -> Table:
         """The automaton of a language; with a length beside it that is too much to count, a narrower one."""
-        if self._algebra.kind(lang)[0] != "and":
-            return automaton.build(self._algebra, lang, self._limit)
-        parts = list(self._algebra.parts(lang))
+        parts = list(self._algebra.parts(lang)) if self._algebra.kind(lang)[0] == "and" else []
         lengths = [p for p in parts if (plain := self._algebra.plain_repeat(p)) and plain[0] == ANY]
         if len(lengths) != 1:
             return automaton.build(self._algebra, lang, self._limit)
         parts.remove(lengths[0])
         rest = automaton.build(self._algebra, self._algebra.both(parts), self._limit)
-        if not rest[0]:
-            return rest
         _, low, high = self._algebra.plain_repeat(lengths[0]) or (ANY, 0, -1)
-        shortest, longest = automaton.lengths(rest)
+        shortest, longest = automaton.lengths(rest) if rest[0] else (low, 0)
         if shortest >= low and (high < 0 or 0 <= longest <= high):
             return rest
-        if len(rest[0]) * max(low, high) <= _COUNTED_STATES:
-            return automaton.build(self._algebra, lang, self._limit)
-        if high >= 0:
-            rest = automaton.narrowed(rest, high, _COUNTED_STATES)
-        at_least = self._algebra.repeat(self._algebra.chars(ANY), low)
-        return automaton.build(
-            self._algebra, self._algebra.both([self._algebra.table(rest), at_least]), self._limit
-        )
+        for count in (self._exactly, self._plainly, self._loop_by_loop):
+            table = count(parts, rest, low, high)
+            if table is not None:
+                return table
+        raise TooLarge
+
+    def _exactly(self, _: list[Lang], rest: Table, low: int, high: int) -> Table | None:
+        """Every state once for every length, where that is affordable."""
+        if len(rest[0]) * max(low, high) > _TRIED_STATES:
+            return None
+        try:
+            return self._within([self._algebra.table(rest)], low, high)
+        except TooLarge:
+            return None
+
+    def _plainly(self, parts: list[Lang], _: Table, low: int, high: int) -> Table | None:
+        """Formats replaced by the plain strings that have them, short enough to be sure."""
+        langs = []
+        longest = high
+        for part in parts:
+            table = self._algebra.whole_table(part)
+            plain = library.plain_table(table) if table is not None else None
+            langs.append(part if plain is None else self._algebra.table(plain[0]))
+            longest = longest if plain is None else min(longest, plain[1])
+        if langs == parts or longest < low:
+            return None
+        try:
+            return self._within(langs, low, longest)
+        except TooLarge:
+            return None
+
+    def _loop_by_loop(self, _: list[Lang], rest: Table, low: int, high: int) -> Table | None:
+        """Counted in each loop of the automaton by itself."""
+        try:
+            table = automaton.narrowed(rest, high, _COUNTED_STATES) if high >= 0 else rest
+            return self._within([self._algebra.table(table)], low, -1)
+        except TooLarge:
+            return None
+
+    def _within(self, langs: list[Lang], low: int, high: int) -> Table:
+        counted = self._algebra.repeat(self._algebra.chars(ANY), low, high)
+        return automaton.build(self._algebra, self._algebra.both([*langs, counted]), _COUNTED_STATES)
 
     def number(self, lang: Lang) -> Row:
         """A number of the language, as plain text."""

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from b3node.grammar import library, notation
+from b3node.grammar import automaton, library, matching, notation
+from b3node.grammar.charset import ANY
 from b3node.grammar.regular import Algebra
 from tests.grammar.judge import valid
 
@@ -81,10 +82,32 @@ def test_formats_agree_with_the_official_suite(name):
                 assert inside == case["valid"] or (case["valid"] and name in library.NARROWED), case
 
 
+@pytest.mark.parametrize("name", sorted(library._PLAIN))
+def test_plain_parts_are_parts(name):
+    """What is written instead of a format beside a length has the format."""
+    algebra, lang = language(name)
+    found = library.plain_table(library.format_table(name))
+    assert found is not None
+    table, longest = found
+    short = algebra.repeat(algebra.chars(ANY), 0, longest)
+    outside = algebra.both([algebra.table(table), short, algebra.negate(lang)])
+    if name == "email":
+        outside = algebra.both(
+            [outside, matching.language(algebra, "^.{1,32}@([^.]{1,30}\\.){1,3}[^.]{1,30}$")]
+        )
+    if "hostname" in name:
+        outside = algebra.both([outside, matching.language(algebra, "^[^.]*(\\.[^.]{1,37}){0,2}$")])
+    if name == "idn-email":
+        outside = algebra.both(
+            [outside, matching.language(algebra, "^.{1,32}@([^.]{1,30}\\.){1,2}[^.]{1,30}$")]
+        )
+    assert automaton.is_void(algebra, outside, 100_000)
+
+
 def test_every_rule_for_people_is_reached():
     """No rule of the files is left over, and none names a missing one."""
     table = notation.rules(library.source("formats.gbnf"))
-    assert set(notation.closure(table, sorted(library.FORMATS))) == set(table)
+    assert set(notation.closure(table, sorted(library.FORMATS | library.SPARE))) == set(table)
     json_table = notation.rules(library.source("json.gbnf"))
     roots = ["value", "object", "array", "string", "integer", "char"]
     assert set(notation.closure(json_table, roots)) == set(json_table)
