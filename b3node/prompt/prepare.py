@@ -20,7 +20,7 @@ from b3node.errors import Refusal
 from b3node.prompt.abilities import Abilities, probe
 from b3node.prompt.defaults import default_template
 from b3node.prompt.effort import variables
-from b3node.prompt.formats import Formats
+from b3node.prompt.formats import Formats, with_format
 from b3node.prompt.markers import Markers
 from b3node.prompt.prepared import Prepared
 from b3node.prompt.render import render
@@ -81,12 +81,22 @@ class Preparer:
         """Like `prepare`, but as a `Prompt`, which a person can read."""
         for path, _ in images(request.input):
             raise Refusal("invalid_request", "This model takes no images.", param=path)
-        conversation = normalise(request)
-        check_length(_least_length(conversation), self._vocabulary, self._n_ctx)
+        plain = normalise(request)
+        check_length(_least_length(plain), self._vocabulary, self._n_ctx)
+        told = with_format(plain, request.text_format, self._n_ctx)
+        try:
+            return self._written(told, request, now)
+        except Refusal as refusal:
+            if told is plain or refusal.code != "context_length_exceeded":
+                raise
+        return self._written(plain, request, now)  # the client's own words fit: ours are left out
+
+    def _written(self, conversation: Conversation, request: Request, now: datetime) -> Prompt:
+        """A conversation as tokens. Raises what `prepare` does."""
         writer = self._tool_writer if conversation.tools else self._writer
-        told = variables(request.effort, writer.template.source)
+        effort = variables(request.effort, writer.template.source)
         limit = self._n_ctx * self._vocabulary.longest
-        rendered = render(conversation, writer.template, writer.able, told, now, limit)
+        rendered = render(conversation, writer.template, writer.able, effort, now, limit)
         prompt = tokenize(tuple(split(rendered, self._markers)), self._vocabulary, self._markers, self._n_ctx)
         if not prompt.tokens:
             raise Refusal(
