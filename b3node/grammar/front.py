@@ -75,7 +75,7 @@ def schema_to_loose_gbnf(schema: object, *, param: str | None = "tools", limits:
     """As `schema_to_gbnf`, but what cannot be enforced is left out, keyword by keyword, and listed.
 
     Raises:
-        Refusal: there is no conforming value, or the bounds of size leave nothing to enforce.
+        Refusal: there is no conforming value.
     """
     try:
         return loosened(schema, lambda each: exact(each, limits))

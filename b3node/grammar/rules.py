@@ -213,7 +213,7 @@ def _inlined(
         symbol = todo.pop()
         if isinstance(symbol, int) and len(table[symbol]) == 1:
             inner = table[symbol][0]
-            plain = len(inner) == 1 and isinstance(inner[0], str) and len(inner[0]) < _SHORT
+            plain = not inner or (len(inner) == 1 and isinstance(inner[0], str) and len(inner[0]) < _SHORT)
             if plain or (uses[symbol] == 1 and symbol not in kept):
                 todo.extend(reversed(inner))
                 continue

@@ -82,3 +82,15 @@ def test_a_tool_of_many_odd_patterns_still_compiles():
     loose = schema_to_loose_gbnf(schema)
     assert len(loose.loosened) == 60
     assert all(place.endswith("/pattern") for place in loose.loosened)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [{"enum": ["x" * 70_000]}, {"properties": {"a": {"enum": list(range(2_000))}}, "x": "y" * 70_000}],
+)
+def test_what_is_too_large_to_read_is_any_object(engine, schema):
+    """A tool never takes its request down: at the last it may be called with any object."""
+    loose = schema_to_loose_gbnf(schema)
+    assert loose.loosened == ("#",)
+    assert engine.takes(loose.gbnf, '{"a":1}')
+    assert not engine.takes(loose.gbnf, "1")
