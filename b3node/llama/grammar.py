@@ -56,18 +56,18 @@ class Grammars:
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocab = vocabulary.native
         self.tokens: Final = Tokens(vocabulary)
-        self._parsed: OrderedDict[str, tuple[Any, int]] = OrderedDict()
+        self._parsed: OrderedDict[str, tuple[Grammar, int]] = OrderedDict()
         self._bytes = 0
 
     def constrain(self, text: str) -> Grammar:
         """The constraint of a GBNF text, at its beginning. Raises `ConstraintError` if it is no grammar."""
         if text not in self._parsed:
-            self._keep(text, _on_a_large_stack(lambda: self.parse(text)))
+            sampler = _on_a_large_stack(lambda: self._parse(text))
+            self._keep(text, Grammar(sampler, self.tokens, positive=_NEGATED not in text))
         self._parsed.move_to_end(text)
-        original, _ = self._parsed[text]
-        return Grammar(lib.llama_sampler_clone(original), self.tokens, positive=_NEGATED not in text)
+        return self._parsed[text][0].clone()
 
-    def parse(self, text: str) -> Any:
+    def _parse(self, text: str) -> Any:
         """A sampler for a GBNF text, to be freed; needs a large stack. Raises `ConstraintError`."""
         if not text.strip() or "\0" in text or len(text.encode()) > LARGEST:
             raise ConstraintError("a grammar is empty, too large or no text")
@@ -82,19 +82,18 @@ class Grammars:
     def runs(self, text: str) -> bool:
         """Whether llama.cpp takes the grammar; needs a large stack, keeps nothing."""
         try:
-            lib.llama_sampler_free(self.parse(text))
+            lib.llama_sampler_free(self._parse(text))
         except ConstraintError:
             return False
         return True
 
-    def _keep(self, text: str, sampler: Any) -> None:
-        size = 2 * len(text) + 100 * _repeats(text) + 16 * len(text)
-        self._parsed[text] = (sampler, size)
+    def _keep(self, text: str, grammar: Grammar) -> None:
+        size = 20 * len(text) + 100 * _repeats(text)
+        self._parsed[text] = (grammar, size)
         self._bytes += size
         while len(self._parsed) > 1 and (len(self._parsed) > CACHED or self._bytes > CACHED_BYTES):
-            _, (oldest, freed) = self._parsed.popitem(last=False)
+            _, (_, freed) = self._parsed.popitem(last=False)
             self._bytes -= freed
-            lib.llama_sampler_free(oldest)
 
 
 class Tokens:
@@ -132,7 +131,7 @@ class Tokens:
 
 
 class Grammar:
-    """Implements `engine.constraint.Constraint`; made by `Grammars.constrain`.
+    """Implements `engine.constraint.Constraint`; `Grammars.constrain` makes them.
 
     Args:
         sampler: a llama_sampler of its own, freed with it.
@@ -148,6 +147,12 @@ class Grammar:
         """The bytes of a character that is not complete yet."""
         self._passed: list[Ids] = []
         weakref.finalize(self, lib.llama_sampler_free, sampler).atexit = False
+
+    def clone(self) -> Grammar:
+        """A grammar of its own that stands where this one stands; nothing has been allowed to it yet."""
+        clone = Grammar(lib.llama_sampler_clone(self._sampler), self._tokens, positive=self._positive)
+        clone._partial = self._partial
+        return clone
 
     def allows(self, tokens: Ids) -> Mask:
         """For each token, whether the text may go on with it; see `engine.constraint.Constraint.allows`."""

@@ -1,0 +1,314 @@
+"""What structured output costs, and whether it conforms: `python -m bench.structured [speed] [draw] [conform]`.
+
+speed    tokens a second of constrained answers beside free ones, the same server, the same number of tokens:
+         three schemas that go on for as long as the answer may, one client and eight, medians of alternating runs.
+draw     microseconds of one constrained draw on rows of 151,936 logits, beside the free draw: a document of many
+         shapes is written token by token; the model is sure of the right one (`kept to`), or what it wants is
+         unlike the grammar every third time (`off`). CPU time of the thread, so that neighbours do not count.
+conform  answers of the embedded model to the schemas of a file (JSON lines with `name` and `schema`, maybe .xz):
+         each answer that ends by itself must be JSON and match; those that were cut are counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import lzma
+import random
+import statistics
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import gguf
+import jsonschema
+import numpy as np
+
+from b3node import embedded
+from b3node.embedded import MODEL_ID
+from b3node.engine.constrained import draw
+from b3node.engine.sampling import Row, greedy, sample
+from b3node.errors import Refusal
+from b3node.grammar import check_schema, schema_to_gbnf
+from b3node.llama.grammar import Grammars
+from b3node.llama.vocab import Vocabulary
+from bench.load import Body, Load, LoadError, ask, clients
+from bench.servers import b3node, serve
+
+Schema = dict[str, Any]
+TOKENS: Final = 160
+"""Tokens of each answer that is timed."""
+N_VOCAB: Final = 151_936
+SHORT: Final = 1_500
+"""Characters of a schema that the model is asked to follow: more than a few are beyond one of its size."""
+
+
+def record(**properties: Schema) -> Schema:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+WORD: Final[Schema] = {"type": "string", "minLength": 3, "maxLength": 12}
+ENDLESS: Final[dict[str, Schema]] = {
+    "records": {
+        "type": "array",
+        "minItems": 60,
+        "items": record(
+            name=WORD, age={"type": "integer", "minimum": 1, "maximum": 99}, kind={"enum": ["cat", "dog"]}
+        ),
+    },
+    "prose": record(title=WORD, text={"type": "string", "minLength": 1500}),
+    "numbers": {
+        "type": "array",
+        "minItems": 200,
+        "items": {"type": "number", "minimum": -100, "maximum": 100},
+    },
+}
+"""Schemas whose answers are longer than any that is asked for."""
+
+
+def body(content: str, schema: Schema | None, **more: Any) -> Body:
+    described = {"type": "text"} if schema is None else {"type": "json_schema", "name": "a", "schema": schema}
+    return {"model": MODEL_ID, "input": content, "text": {"format": described}, **more}
+
+
+# ------------------------------------------------------------------------------------------------------- speed
+
+
+def speed(repeats: int) -> None:
+    with serve(b3node(embedded.find()), Path(tempfile.mkdtemp()) / "log") as server:
+        for name, schema in ENDLESS.items():
+            for count in (1, 8):
+                rates: dict[bool, list[float]] = {False: [], True: []}
+                for repeat in range(repeats + 1):
+                    for constrained in (False, True):
+                        rate = _rate(server.url, schema, count, constrained=constrained)
+                        if repeat:  # the first one fills caches
+                            rates[constrained].append(rate)
+                free, held = (statistics.median(rates[constrained]) for constrained in (False, True))
+                print(
+                    f"{name:8} {count} clients: free {free:6.1f} tokens/s, constrained {held:6.1f}, "
+                    f"ratio {held / free:.3f}",
+                    flush=True,
+                )
+
+
+def _rate(url: str, schema: Schema, count: int, *, constrained: bool) -> float:
+    """Tokens a second between the last stream's first piece and the first stream's end: all of them run then."""
+    shown = f"Answer with JSON that matches this schema, and go on without end: {json.dumps(schema)}"
+    asked = [[body(shown, schema if constrained else None, max_output_tokens=TOKENS)] for _ in range(count)]
+    load = asyncio.run(clients(url, asked))
+    return sum(_pace(load, start=max(answer.times[0] for answer in load.answers)))
+
+
+def _pace(load: Load, *, start: float) -> Iterator[float]:
+    for answer in load.answers:
+        times = [at for at in answer.times if at >= start]
+        share = len(times) / len(answer.times)  # pieces may hold several tokens
+        yield answer.output_tokens * share / max(times[-1] - start, 1e-9)
+
+
+# -------------------------------------------------------------------------------------------------------- draw
+
+SHAPES: Final = record(
+    id={"type": "string", "format": "uuid"},
+    name={"type": "string", "maxLength": 120},
+    bio={"type": "string", "maxLength": 1000},
+    role={"enum": ["admin", "editor", "viewer"]},
+    created={"type": "string", "format": "date-time"},
+    score={"type": "number"},
+    tags={"type": "array", "items": {"type": "string"}},
+    address=record(street={"type": "string"}, city={"type": "string"}),
+)
+DOCUMENT: Final = {
+    "id": "123e4567-e89b-12d3-a456-426614174000",
+    "name": "Ada Lovelace",
+    "bio": "A mathematician who saw in an engine for calculation one for all symbols, and wrote down — long before "
+    "there was one — what it would have to do, step by step, to work out numbers.",
+    "role": "editor",
+    "created": "2026-11-29T12:00:00Z",
+    "score": 98.5,
+    "tags": ["maths", "computing", "history"],
+    "address": {"street": "12 St James's Square", "city": "London"},
+}
+SETTINGS: Final = ((0.0, 1.0), (1.0, 1.0), (1.0, 0.95), (0.7, 0.9))
+
+
+def draws() -> None:
+    vocabulary = _large_vocabulary()
+    grammars = Grammars(vocabulary)
+    tokens = [*vocabulary.tokenize(json.dumps(DOCUMENT, ensure_ascii=False)), min(vocabulary.eog)]
+    for label, off in (("kept to", 0.0), ("off", 1 / 3)):
+        rows = list(_rows(tokens, off))
+        for temperature, top_p in SETTINGS:
+            held = _held(grammars, tokens, rows, temperature, top_p)
+            free = _free(rows, temperature, top_p)
+            print(
+                f"{label:8} temperature {temperature} top_p {top_p}: free {statistics.mean(free):5.0f} us, constrained "
+                f"{statistics.mean(held):5.0f} us (median {statistics.median(held):.0f}, longest {max(held):.0f})",
+                flush=True,
+            )
+
+
+def _large_vocabulary() -> Vocabulary:
+    """The embedded model's vocabulary, and pairs of its tokens up to a size that is common today."""
+    path = embedded.find()
+    small, fields = Vocabulary.load(str(path)), gguf.GGUFReader(path).fields
+    texts = fields["tokenizer.ggml.tokens"].contents()
+    types = fields["tokenizer.ggml.token_type"].contents()
+    known, numbers = dict.fromkeys(texts), random.Random(0)
+    while len(known) < N_VOCAB:
+        known[numbers.choice(texts) + numbers.choice(texts)] = None
+    large = Path(tempfile.mkdtemp()) / "large.gguf"
+    writer = gguf.GGUFWriter(large, "llama")
+    writer.add_context_length(2048)
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre(fields["tokenizer.ggml.pre"].contents())
+    writer.add_token_list(list(known))
+    writer.add_token_types([*types, *[gguf.TokenType.NORMAL] * (N_VOCAB - len(types))])
+    writer.add_token_merges(fields["tokenizer.ggml.merges"].contents())
+    writer.add_eos_token_id(small.eos or 0)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.close()
+    return Vocabulary.load(str(large))
+
+
+def _rows(tokens: list[int], off: float) -> Iterator[Row]:
+    """Rows shaped like a small model's (logit falls with the logarithm of the rank), the right token on top or not."""
+    numbers = np.random.default_rng(0)
+    ranked = (25.0 - 2.0 * np.log(np.arange(1, N_VOCAB + 1))).astype(np.float32)
+    for token in tokens:
+        row = ranked[numbers.permutation(N_VOCAB)]
+        row[token] = 24.0 if numbers.random() < off else 27.0
+        yield row
+
+
+def _held(
+    grammars: Grammars, tokens: list[int], rows: list[Row], temperature: float, top_p: float
+) -> list[float]:
+    """Microseconds of each constrained draw; the document goes on as written, whatever was drawn."""
+    constraint = grammars.constrain(schema_to_gbnf(SHAPES))
+    drawing = partial(draw, temperature=temperature, top_p=top_p, source=random.Random(1))
+    spent = []
+    for token, row in zip(tokens, rows, strict=True):
+        spent.append(_microseconds(partial(drawing, row, constraint.clone())))
+        if not constraint.allows(np.array([token], np.int32)).all():
+            raise ValueError("the document does not match its schema")
+        constraint.accept(token)
+    return spent
+
+
+def _free(rows: list[Row], temperature: float, top_p: float) -> list[float]:
+    source = random.Random(1)
+
+    def once(row: Row) -> int:
+        if temperature == 0.0:
+            return greedy(row)
+        return sample(row, temperature=temperature, top_p=top_p, uniform=source.random())
+
+    return [_microseconds(partial(once, row)) for row in rows]
+
+
+def _microseconds(work: Callable[[], int]) -> float:
+    began = time.thread_time()
+    work()
+    return (time.thread_time() - began) * 1e6
+
+
+# ----------------------------------------------------------------------------------------------------- conform
+
+
+def conform(path: Path, schemas: int, answers: int, at_once: int) -> None:
+    chosen = list(_compiled(path, schemas))
+    print(f"{len(chosen)} schemas, {answers} answers each", flush=True)
+    with serve(b3node(embedded.find()), Path(tempfile.mkdtemp()) / "log") as server:
+        outcomes = asyncio.run(
+            _ask_all(server.url, [each for each in chosen for _ in range(answers)], at_once)
+        )
+    print(dict(outcomes))
+    ended = outcomes["conforms"] + outcomes["is not JSON"] + outcomes["does not match"]
+    print(f"{outcomes['conforms']} of {ended} that ended by themselves conform")
+
+
+def _compiled(path: Path, count: int) -> Iterator[tuple[str, Schema]]:
+    """Schemas that are served and fit into a short prompt, spread evenly over the file."""
+    data = lzma.decompress(path.read_bytes()) if path.suffix == ".xz" else path.read_bytes()
+    entries = [json.loads(line) for line in data.splitlines()]
+    random.Random(4).shuffle(entries)
+    found = 0
+    for entry in entries:
+        schema = entry["schema"]
+        if found < count and isinstance(schema, dict) and len(json.dumps(schema)) < SHORT:
+            try:
+                check_schema(schema)
+                schema_to_gbnf(schema)
+            except Refusal:
+                continue
+            found += 1
+            yield entry["name"], schema
+
+
+async def _ask_all(url: str, work: list[tuple[str, Schema]], at_once: int) -> Counter[str]:
+    outcomes: Counter[str] = Counter()
+    todo = iter(work)
+
+    async def client() -> None:
+        for name, schema in todo:
+            outcome = await _outcome(url, schema)
+            outcomes[outcome] += 1
+            if outcome not in ("conforms", "cut"):
+                print(name, outcome, flush=True)
+            if sum(outcomes.values()) % 50 == 0:
+                print(sum(outcomes.values()), dict(outcomes), flush=True)
+
+    await asyncio.gather(*(client() for _ in range(at_once)))
+    return outcomes
+
+
+async def _outcome(url: str, schema: Schema) -> str:
+    asked = body("Write one short, realistic example.", schema, max_output_tokens=TOKENS)
+    try:
+        answer = await ask(url, asked)
+    except LoadError as error:
+        return f"failed: {error}"
+    if answer.output_tokens >= TOKENS:
+        return "cut"
+    try:
+        value = json.loads(answer.text)
+    except ValueError:
+        return "is not JSON"
+    validator = jsonschema.validators.validator_for(schema, jsonschema.Draft202012Validator)
+    return "conforms" if validator(schema).is_valid(value) else "does not match"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("parts", nargs="*", choices=["speed", "draw", "conform"], default=["draw", "speed"])
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--file", type=Path, help="schemas for conform")
+    parser.add_argument("--schemas", type=int, default=100)
+    parser.add_argument("--answers", type=int, default=10)
+    parser.add_argument("--at-once", type=int, default=16)
+    given = parser.parse_args()
+    if "draw" in given.parts:
+        draws()
+    if "speed" in given.parts:
+        speed(given.repeats)
+    if "conform" in given.parts:
+        conform(given.file, given.schemas, given.answers, given.at_once)
+
+
+if __name__ == "__main__":
+    main()
