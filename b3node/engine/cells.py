@@ -27,7 +27,7 @@ from typing import Final
 
 import msgspec
 
-from b3node.engine.plan import Drop, Forget, Load, Move, Point, Restore, Save, Share
+from b3node.engine.plan import Clear, Drop, Forget, Load, Move, Point, Restore, Save, Share
 from b3node.engine.runs import Ids, Run, walk
 from b3node.engine.shelf import Shelf
 
@@ -207,6 +207,14 @@ class Cells:
         runs = match.run.path() if match.run is not None else []
         resident = [run for run in runs if run.readers]
         return resident[-1].any_tip() if resident else -1
+
+    def clear(self) -> None:
+        """Forgets everything, what lies in host memory too."""
+        self.used = self.locked = 0
+        self._roots.clear()
+        self._held.clear()
+        self._shelf.clear()
+        self.moves = [Clear()]
 
     # -- the check -----------------------------------------------------------------------------------
 

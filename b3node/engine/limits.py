@@ -21,6 +21,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Tokens that one step can hold."""
     stateful: bool
     """Whether a prefix can be entered only where its state was copied (recurrent and windowed layers)."""
+    window: int
+    """Tokens of the sliding window of some layers, 0 without."""
     hot: int
     """Cells of finished sequences that stay in the cache beside running ones: every step looks past them."""
     shelf: int

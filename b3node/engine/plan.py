@@ -59,7 +59,11 @@ class Forget(msgspec.Struct, frozen=True):
     key: int
 
 
-Move = Drop | Share | Save | Load | Point | Restore | Forget
+class Clear(msgspec.Struct, frozen=True):
+    """Wipe the whole cache, numbers and all, and everything in host memory."""
+
+
+Move = Clear | Drop | Share | Save | Load | Point | Restore | Forget
 
 
 class Chunk(msgspec.Struct, frozen=True):

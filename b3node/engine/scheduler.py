@@ -23,7 +23,6 @@ holds exactly what it computed; promised cells never exceed what exists.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping, Sequence as Many
 from typing import Final
 
@@ -32,17 +31,17 @@ import numpy as np
 from b3node.engine.cells import Cells, Match
 from b3node.engine.constraint import Constraint
 from b3node.engine.governor import Governor
+from b3node.engine.leader import leader_ahead
 from b3node.engine.limits import Limits
-from b3node.engine.messages import Finished, FinishReason, Started, Step, Submit, Token
+from b3node.engine.messages import FinishReason, Step, Submit
 from b3node.engine.plan import Chunk, Plan
-from b3node.engine.runs import Ids, common_prefix
+from b3node.engine.queue import Queue
+from b3node.engine.report import Report
+from b3node.engine.runs import Ids
 from b3node.engine.sampling import BROKEN
 from b3node.engine.sequence import Sequence
 from b3node.engine.shelf import Shelf
-
-WORTH_WAITING: Final = 4
-"""Shared tokens for which a prompt waits until another one has computed them: a wait costs a step or two,
-not waiting costs the tokens once more for every prompt that begins alike."""
+from b3node.engine.windows import Windows
 
 POINT_EVERY: Final = 256
 """Generated tokens after which the state of a stateful model is copied, so that an answer that is sent back
@@ -68,13 +67,13 @@ class Scheduler:
         shelf = Shelf(budget=limits.shelf, token_bytes=limits.token_bytes, state_bytes=limits.state_bytes)
         self.cells = Cells(limits.cells, shelf, stateful=limits.stateful)
         self.governor = governor
-        self.waiting: deque[Sequence] = deque()
+        self._windows = Windows(limits, self.cells)
+        self.waiting = Queue(limits.waiting)
         self.running: dict[int, Sequence] = {}
         self._eog = eog
         self._pieces = pieces
         self._slots = list(range(limits.slots - 1, -1, -1))
-        self._started: list[Started] = []
-        self._finished: list[Finished] = []
+        self._report = Report()
 
     # -- what the front says -------------------------------------------------------------------------
 
@@ -92,9 +91,9 @@ class Scheduler:
             or min(known) < 0
             or max(known) >= len(self._pieces)
         ):
-            self._report(sequence, "failed", now)
-        elif len(self.waiting) >= self.limits.waiting:
-            self._report(sequence, "capacity", now)
+            self._report.finished(sequence, "failed", now)
+        elif self.waiting.full:
+            self._report.finished(sequence, "capacity", now)
         else:
             self.waiting.append(sequence)
 
@@ -110,11 +109,14 @@ class Scheduler:
     @property
     def idle(self) -> bool:
         """Whether a step would bring nothing; changes nothing."""
-        return not (self.running or self.waiting or self.cells.moves or self._finished)
+        return not (self.running or self.waiting or self.cells.moves or self._report.news)
 
     def plan(self, now: float) -> Plan:
         """What the next step is to do; admits, pauses and expires sequences on the way."""
-        self._expire(now)
+        for sequence in self.waiting.expired(now):
+            self._leave(sequence, "capacity", now)
+        if not self.running:
+            self.cells.total = self.limits.cells
         self._admit(now)
         self._cool()
         chunks = self._chunks()
@@ -127,40 +129,50 @@ class Scheduler:
 
         `seconds` is how long the step took. Returns all that the front must hear.
         """
-        tokens: list[Token] = []
+        broken: list[Sequence] = []
         for chunk in plan.chunks:
             sequence = self.running[chunk.slot]
             sequence.computed += len(chunk.tokens)
             self.cells.extend(chunk.slot, chunk.tokens)
             if self.limits.stateful and self._worth_a_point(sequence):
                 self.cells.point(chunk.slot)
-            if chunk.logits:
-                self._take(sequence, drawn[chunk.slot], tokens, now)
+            if chunk.logits and drawn[chunk.slot] == BROKEN:
+                broken.append(sequence)
+            elif chunk.logits:
+                self._take(sequence, drawn[chunk.slot], now)
+        self.cells.total = max(self.cells.total, min(self.cells.used, self.limits.cells))  # seen to fit
+        if broken:
+            self._heal(broken, now)
         self._observe(plan, seconds)
-        return self._step(tokens, seconds)
+        return self._step(seconds)
 
     def draws(self, plan: Plan) -> list[Sequence]:
         """The sequences whose rows the plan asks for, in the order of the rows; changes nothing."""
         return [self.running[chunk.slot] for chunk in plan.chunks if chunk.logits]
 
     def lose(self, plan: Plan, *, now: float) -> Step:
-        """Takes in a step that failed half-way: all sequences in it fail, their cells are worth nothing."""
-        for chunk in plan.chunks:
-            sequence = self.running.pop(chunk.slot)
-            self._report(sequence, "failed", now)
-            self._free(chunk.slot, shelve=False)
-        return self._step([], 0.0)
+        """Takes in a step that failed half-way: nothing that the cache holds is worth anything any more."""
+        self._heal([self.running[chunk.slot] for chunk in plan.chunks], now)
+        return self._step(0.0)
 
     def shrink(self, plan: Plan, *, now: float) -> Step:
-        """Takes in that a step did not fit: keeps nothing, pauses the youngest of it, or ends the only one."""
-        while (victim := self.cells.victim()) is not None:
-            self._free(victim, shelve=True)
+        """Takes in that a step did not fit: what is kept goes, else the youngest pauses, or the only one ends.
+
+        The books are then wrong about the cache; they count on what was seen not to fit until nothing runs.
+        """
+        self.cells.total = min(self.cells.total, self.cells.used + max(plan.tokens - 1, 0))
         youngest = self.running[plan.chunks[-1].slot]
-        if len(plan.chunks) > 1:
+        if self.cells.kept:
+            self._keep_nothing()
+        elif len(plan.chunks) > 1:
             self._requeue(youngest)
         else:
             self._leave(youngest, "capacity", now)
-        return self._step([], 0.0)
+        return self._step(0.0)
+
+    def _keep_nothing(self) -> None:
+        while (victim := self.cells.victim()) is not None:
+            self._free(victim, shelve=True)
 
     def check(self) -> None:
         """Raises `ValueError` unless every invariant holds; changes nothing."""
@@ -176,36 +188,27 @@ class Scheduler:
 
     # -- admission -----------------------------------------------------------------------------------
 
-    def _expire(self, now: float) -> None:
-        for sequence in [s for s in self.waiting if s.deadline <= now and not s.paused]:
-            self._leave(sequence, "capacity", now)
-
     def _admit(self, now: float) -> None:
         """Moves waiting sequences into slots while there is room, the fairest first."""
         held_back: set[int] = set()
-        while len(self.running) < self.limits.parallel and (sequence := self._next(held_back)):
+        while len(self.running) < self.limits.parallel and (
+            sequence := self.waiting.next(self.running.values(), held_back)
+        ):
             known = np.frombuffer(sequence.known, np.int32)[:-1].copy()
             match = self.cells.match(sequence.namespace, known)
-            if self._leader_ahead(sequence, known, match.length):
+            if leader_ahead(
+                self.running.values(), sequence, known, match.length, stateful=self.limits.stateful
+            ):
                 held_back.add(sequence.id)
             elif self._fits(sequence, match):
                 self._enter(sequence, known, match, now)
             else:
                 return
 
-    def _next(self, held_back: set[int]) -> Sequence | None:
-        """The waiting sequence to go next: paused ones first, then whose namespace runs least."""
-        load: dict[str, int] = {}
-        for running in self.running.values():
-            load[running.namespace] = load.get(running.namespace, 0) + 1
-        candidates = (s for s in self.waiting if s.id not in held_back)
-        return min(
-            candidates, key=lambda s: (not s.paused, load.get(s.namespace, 0), s.arrived), default=None
-        )
-
     def _enter(self, sequence: Sequence, known: Ids, match: Match, now: float) -> None:
         """Puts a waiting sequence into a slot that reads what was matched."""
         slot = self._slot(spare=self.cells.resident_tip(match))
+        self._make_room_for_windows(sequence)
         match = self._room_to_load(sequence, known)
         self.cells.enter(slot, sequence.namespace, match)
         self.waiting.remove(sequence)
@@ -213,8 +216,16 @@ class Scheduler:
         sequence.slot, sequence.computed = slot, match.length
         if not sequence.paused:
             sequence.admitted, sequence.cached = now, match.length
-            self._started.append(Started(sequence.id, now - sequence.arrived, match.length))
+            self._report.started(sequence, now)
         sequence.paused = False
+
+    def _make_room_for_windows(self, sequence: Sequence) -> None:
+        """Gives up kept slots until the windows of all readers fit beside that of a new one."""
+        while self._windows.crowded(self.running.values(), sequence):
+            victim = self.cells.victim()
+            if victim is None:
+                return
+            self._free(victim, shelve=True)
 
     def _room_to_load(self, sequence: Sequence, known: Ids) -> Match:
         """What can be read once there is room to bring it back; nothing, where no room can be made.
@@ -230,26 +241,13 @@ class Scheduler:
                 return Match()
             self._free(victim, shelve=True)
 
-    def _leader_ahead(self, sequence: Sequence, known: Ids, matched: int) -> bool:
-        """Whether a running prompt of the same namespace is about to compute much more of `known`."""
-        for leader in self.running.values():
-            if leader.namespace == sequence.namespace and leader.pending > 1:
-                ahead = self._enterable(leader, common_prefix(np.frombuffer(leader.known, np.int32), known))
-                if ahead > max(matched, leader.computed) and ahead - matched >= WORTH_WAITING:
-                    return True
-        return False
-
-    def _enterable(self, leader: Sequence, common: int) -> int:
-        """How far a follower will be able to enter what its leader computes; changes nothing."""
-        if not self.limits.stateful:
-            return common
-        return max((mark for mark in leader.marks if mark <= common), default=0)
-
     def _fits(self, sequence: Sequence, match: Match) -> bool:
         """Whether the cells promised to the running ones and to `sequence` exist; changes nothing."""
         future = sum(max(s.promised - s.computed, 0) for s in self.running.values())
         wanted = sequence.promised - match.resident + self.cells.newly_locked(match)
-        return self.cells.locked + future + wanted <= self.limits.cells
+        if not self._windows.fit(self.running.values(), sequence):
+            return False
+        return self.cells.locked + future + wanted <= self.cells.total
 
     def _slot(self, *, spare: int) -> int:
         """A free slot; the least recently used kept one, but not `spare`, is given up when there is none."""
@@ -275,6 +273,7 @@ class Scheduler:
         streams = [s for s in self.running.values() if s.pending == 1]
         chunks = [self._chunk(s, 1) for s in streams]
         room = min(self.governor.allowance(streams=len(streams)), self.limits.batch - len(chunks))
+        room = min(room, self._windows.prompt_room(self.running.values(), len(streams)))
         for sequence in self.running.values():
             size = min(sequence.pending, room, self._to_next_mark(sequence))
             if sequence.pending > 1 and size > 0:
@@ -319,24 +318,22 @@ class Scheduler:
 
     # -- ends ----------------------------------------------------------------------------------------
 
-    def _take(self, sequence: Sequence, token: int, tokens: list[Token], now: float) -> None:
+    def _take(self, sequence: Sequence, token: int, now: float) -> None:
         """Appends a drawn token to its sequence and ends it where it ends."""
-        if token == BROKEN:
-            self._leave(sequence, "failed", now)
-            return
         sequence.known.append(token)
+        sequence.suspect = False
         if sequence.generated == 1:
             sequence.first_token = now
         if token in self._eog:
             self._leave(sequence, "stop", now)
             return
-        tokens.append(Token(sequence.id, self._pieces[token]))
+        self._report.token(sequence, self._pieces[token])
         if len(sequence.known) >= sequence.limit:
             self._leave(sequence, "length", now)
 
     def _leave(self, sequence: Sequence, reason: FinishReason, now: float) -> None:
         """Ends a waiting or running sequence; what it computed is kept where prefixes can be shared."""
-        self._report(sequence, reason, now)
+        self._report.finished(sequence, reason, now)
         if sequence.slot < 0:
             self.waiting.remove(sequence)
             return
@@ -355,46 +352,43 @@ class Scheduler:
         self._slots.append(slot)
 
     def _requeue(self, sequence: Sequence) -> None:
-        """Pauses a running sequence: its tokens stay, its cells go, and it is the first to go on.
-
-        Its promise grows, so that it comes back only to room in which it can go on for a while.
-        """
+        """Pauses a running sequence: its tokens stay, its cells go, and it is the first to go on."""
         del self.running[sequence.slot]
         if self.limits.stateful:
             self.cells.point(sequence.slot)
         self._free(sequence.slot, shelve=True)
+        self._put_back(sequence)
+
+    def _put_back(self, sequence: Sequence) -> None:
+        """Lets a sequence without a slot wait to be computed again.
+
+        Its promise grows, so that it comes back only to room in which it can go on for a while.
+        """
         sequence.slot, sequence.computed, sequence.paused = -1, 0, True
         sequence.reserve = min(len(sequence.known) + GROWTH, sequence.limit)
-        self.waiting.appendleft(sequence)
+        self.waiting.put_back(sequence)
 
-    def _report(self, sequence: Sequence, reason: FinishReason, now: float) -> None:
-        started = sequence.admitted or now
-        first = sequence.first_token or now
-        self._finished.append(
-            Finished(
-                id=sequence.id,
-                reason=reason,
-                prompt_tokens=sequence.prompt,
-                processed_tokens=min(sequence.computed, sequence.prompt),
-                cached_tokens=sequence.cached,
-                output_tokens=sequence.generated,
-                prefill_seconds=first - started,
-                decode_seconds=now - first,
-            )
-        )
+    def _heal(self, broken: list[Sequence], now: float) -> None:
+        """Takes in that numbers overflowed or a step broke, in which `broken` were: who did it is not known.
+
+        What overflowed stays in cells, also in freed ones, and reaches whoever reads beside them; so all cells
+        are wiped and all running sequences computed again, the broken ones each alone until they have drawn a
+        token. Who breaks alone has failed.
+        """
+        if len(self.running) == 1:
+            for sequence in broken:
+                self._report.finished(sequence, "failed", now)
+                del self.running[sequence.slot]
+        for sequence in reversed(self.running.values()):
+            sequence.suspect = sequence in broken
+            self._put_back(sequence)
+        self.running.clear()
+        self.cells.clear()
+        self._slots = list(range(self.limits.slots - 1, -1, -1))
 
     def _observe(self, plan: Plan, seconds: float) -> None:
         streams = sum(1 for chunk in plan.chunks if len(chunk.tokens) == 1)
         self.governor.observe(prompt_tokens=plan.tokens - streams, streams=streams, seconds=seconds)
 
-    def _step(self, tokens: list[Token], seconds: float) -> Step:
-        step = Step(
-            started=tuple(self._started),
-            tokens=tuple(tokens),
-            finished=tuple(self._finished),
-            running=len(self.running),
-            waiting=len(self.waiting),
-            seconds=seconds,
-        )
-        self._started, self._finished = [], []
-        return step
+    def _step(self, seconds: float) -> Step:
+        return self._report.take(running=len(self.running), waiting=len(self.waiting), seconds=seconds)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import random
 from array import array
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from b3node.engine.constraint import Constraint
 from b3node.engine.messages import Submit
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Sequence:
     """A sequence's tokens and how far they are computed; the scheduler alone mutates it.
 
@@ -43,7 +43,9 @@ class Sequence:
     """The llama.cpp sequence id it runs in; -1 while it waits."""
     admitted: float = 0.0
     first_token: float = 0.0
-    paused: bool = field(default=False)
+    suspect: bool = False
+    """Whether it was in a step that broke and has not drawn a token since."""
+    paused: bool = False
     """Whether it ran before and waits to be computed again."""
 
     @classmethod

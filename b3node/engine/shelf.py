@@ -76,6 +76,11 @@ class Shelf:
         self.used -= item.size
         return item
 
+    def clear(self) -> None:
+        """Empties the books."""
+        self.items.clear()
+        self.used = 0
+
     def oldest(self) -> int | None:
         """The key to forget next, while the budget is overdrawn; None when it is not."""
         return next(iter(self.items)) if self.used > self.budget else None

@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from b3node.engine.backend import CellsFullError, DecodeError, Rows
-from b3node.engine.plan import Chunk, Drop, Forget, Load, Move, Plan, Point, Restore, Save, Share
+from b3node.engine.plan import Chunk, Clear, Drop, Forget, Load, Move, Plan, Point, Restore, Save, Share
 from b3node.llama.library import last_words, lib
 from b3node.llama.settings import Fit, KvType
 
@@ -144,6 +144,9 @@ class Context:
 
     def _move(self, move: Move) -> None:
         match move:
+            case Clear():
+                lib.llama_memory_clear(self._memory, True)
+                self._copies.clear()
             case Drop(slot=slot):
                 lib.llama_memory_seq_rm(self._memory, slot, -1, -1)
             case Share(source=source, target=target, length=length):
@@ -201,7 +204,7 @@ def _slots_of(move: Move) -> tuple[int, ...]:
     match move:
         case Share(source=source, target=target):
             return source, target
-        case Forget():
+        case Forget() | Clear():
             return ()
     return (move.slot,)
 

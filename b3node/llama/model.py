@@ -39,7 +39,8 @@ class Model:
         self.fit = fitted
         self.offloaded = offloaded
         self.n_ctx_train = int(lib.llama_model_n_ctx_train(pointer))
-        self.stateful = _recurrent(pointer) or _window(pointer) > 0
+        self.window = _window(pointer)
+        self.stateful = _recurrent(pointer) or self.window > 0
         self.description = _description(pointer)
         self._chose_threads = settings.threads is None
         self.token_bytes = self.state_bytes = 0
@@ -107,9 +108,8 @@ class Model:
         """Learns from slot 0, which holds so many tokens, what a token and a state take in host memory."""
         whole = self.backend.state_size(0, partial=False)
         state = self.backend.state_size(0, partial=True) if self.stateful else 0
-        window = _window(self._model)
-        self.token_bytes = max((whole - (0 if window else state)) // tokens, 1)
-        self.state_bytes = state * max(window, tokens) // tokens if window else state
+        self.token_bytes = max((whole - (0 if self.window else state)) // tokens, 1)
+        self.state_bytes = state * max(self.window, tokens) // tokens if self.window else state
 
     @property
     def hot(self) -> int:

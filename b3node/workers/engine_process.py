@@ -69,6 +69,7 @@ def _scheduler(model: Model, order: EngineOrder) -> Scheduler:
         waiting=order.waiting,
         batch=model.fit.batch,
         stateful=model.stateful,
+        window=model.window,
         hot=model.hot,
         shelf=model.fit.shelf,
         token_bytes=model.token_bytes,

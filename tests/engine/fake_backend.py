@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from b3node.engine.backend import CellsFullError, DecodeError, Rows
-from b3node.engine.plan import Drop, Forget, Load, Plan, Point, Restore, Save, Share
+from b3node.engine.plan import Clear, Drop, Forget, Load, Plan, Point, Restore, Save, Share
 
 N_VOCAB = 97
 EOG = 96
@@ -89,6 +89,8 @@ class FakeBackend:
 
     def _move(self, move):
         match move:
+            case Clear():
+                self.held, self.state, self.copies = {}, {}, {}
             case Drop(slot=slot):
                 self.held[slot], self.state[slot] = [], ()
             case Share(source=source, target=target, length=length):

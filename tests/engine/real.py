@@ -12,6 +12,7 @@ from b3node.engine.backend import Rows
 from b3node.engine.loop import Loop
 from b3node.engine.messages import Cancel, Finished, Sampling, Started, Step, Submit
 from b3node.engine.plan import Plan
+from b3node.engine.sampling import BROKEN
 from b3node.llama.model import Model
 from b3node.workers.engine_process import _scheduler
 from b3node.workers.orders import EngineOrder
@@ -54,7 +55,8 @@ class _Recording(Loop):
         drawn = super()._draw(plan, rows)
         self.computed += plan.tokens
         for sequence in self._scheduler.draws(plan):
-            self.said.setdefault(sequence.id, []).append(drawn[sequence.slot])
+            if drawn[sequence.slot] != BROKEN:
+                self.said.setdefault(sequence.id, []).append(drawn[sequence.slot])
         return drawn
 
 
@@ -146,7 +148,9 @@ def judge(engine: Engine, path: Path, prompts: Mapping[int, Many[int]]) -> None:
             with model.context(len(prompt) + len(said) + 1) as context:
                 row = context.decode(prompt)
                 for token in said:
-                    assert row.max() - row[token] < TOLERANCE, f"request {request} left the model's words"
+                    assert row.max() - row[token] < TOLERANCE, (
+                        f"request {request} left the model's words by {row.max() - row[token]}"
+                    )
                     row = context.decode([token])
             heard = [engine.model.vocabulary.pieces[token] for token in said if token not in EOG]
             assert engine.pieces.get(request, []) == heard

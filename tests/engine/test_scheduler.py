@@ -56,6 +56,7 @@ class Rig:
             waiting=waiting,
             batch=batch,
             stateful=stateful,
+            window=0,
             hot=hot,
             shelf=shelf,
             token_bytes=1,
@@ -292,8 +293,34 @@ def test_outgrown_promises_pause_and_go_on() -> None:
     assert rig.backend.computed > 3 * 42
 
 
-def test_a_step_that_breaks_costs_its_own_sequences_alone() -> None:
-    """A failed decode fails what was in it; what waits is served as if nothing had happened."""
+def poisonous(rig, monkeypatch, poison):
+    """From now on a step that holds the token `poison` is full of NaN for everyone in it."""
+    read = rig.backend.rows
+
+    def rows():
+        read_rows = read()
+        if any(token == poison for cells in rig.backend.held.values() for _, token in cells):
+            read_rows[:] = float("nan")
+        return read_rows
+
+    monkeypatch.setattr(rig.backend, "rows", rows)
+
+
+def test_a_step_that_breaks_once_costs_nobody_anything() -> None:
+    """After a failed decode everything in it is computed again, and says what it would have said."""
+    rig = Rig()
+    prompts = [p for p in ([i, i + 1] for i in range(80)) if EOG not in continuation(p, 12)][:3]
+    rig.step(*(submit(i, prompt, max_tokens=12) for i, prompt in enumerate(prompts)))
+    rig.step()
+    rig.faults = ["broken"]
+
+    rig.drain()
+
+    assert [rig.text[i] for i in range(3)] == [said(prompt, 12) for prompt in prompts]
+
+
+def test_a_sequence_that_breaks_alone_fails() -> None:
+    """Who breaks a step without company ends as `failed`; what waits is served."""
     rig = Rig(parallel=1, slots=2)
     rig.step(submit(1, [1, 2, 3], max_tokens=50), submit(2, [4, 5, 6], max_tokens=5))
     rig.faults = ["broken"]
@@ -305,25 +332,31 @@ def test_a_step_that_breaks_costs_its_own_sequences_alone() -> None:
     assert rig.text[2] == said([4, 5, 6], 5)
 
 
-def test_a_row_without_a_distribution_costs_its_sequence_alone(monkeypatch) -> None:
-    """NaN logits end the one sequence as `failed`."""
+def test_numbers_that_overflow_cost_the_one_that_brought_them(monkeypatch) -> None:
+    """NaN spreads to everyone in the step; the culprit is found, the others say what they would have said."""
     rig = Rig()
-    rig.step(submit(1, [1, 2, 3], max_tokens=50))
-    read = rig.backend.rows
+    prompts = [p for p in ([i, i + 1] for i in range(80)) if not {EOG, 94} & set(continuation(p, 12))][:3]
+    rig.step(*(submit(i, prompt, max_tokens=12) for i, prompt in enumerate(prompts)))
+    poisonous(rig, monkeypatch, poison=94)
 
-    def poisoned():
-        rows = read()
-        rows[:] = float("nan")
-        return rows
-
-    monkeypatch.setattr(rig.backend, "rows", poisoned)
-    rig.step()
-    monkeypatch.undo()
-    rig.step(submit(2, [1, 2, 3], max_tokens=5))
+    rig.step(submit(9, [1, 94, 2], max_tokens=5))
     rig.drain()
 
-    assert rig.finished[1].reason == "failed"
-    assert rig.text[2] == said([1, 2, 3], 5)
+    assert rig.finished[9].reason == "failed"
+    assert 9 not in rig.text
+    assert [rig.text[i] for i in range(3)] == [said(prompt, 12) for prompt in prompts]
+
+
+def test_cells_that_do_not_exist_end_no_request() -> None:
+    """When the cache holds less than the books say, requests take turns instead of planning for ever."""
+    rig = Rig(cells=100, n_ctx=60, parallel=4)
+    rig.backend.cells = 50
+    prompts = [[i, *range(20)] for i in range(30, 34)]
+
+    rig.step(*(submit(i, prompt, max_tokens=10) for i, prompt in enumerate(prompts)))
+    rig.drain(bound=500)
+
+    assert [rig.text.get(i, b"") for i in range(4)] == [said(prompt, 10) for prompt in prompts]
 
 
 PREFIXES = [[], list(range(20)), [*range(20), *range(40, 60)], [9] * 17]
