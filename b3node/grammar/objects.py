@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from b3node.grammar import automaton
+from b3node.grammar import automaton, members
 from b3node.grammar.charset import ANY, Charset, complement, intersection, union
 from b3node.grammar.keywords import negated
 from b3node.grammar.obligations import Obligations
@@ -72,7 +72,7 @@ class Objects:
         self._obligations = obligations
         self._rules = rules
         self._strings = strings
-        self._value = value
+        self.value = value
         self._keys: dict[Lang, Row] = {}
         self._members: dict[tuple[str, Lits], Row] = {}
 
@@ -95,14 +95,14 @@ class Objects:
         """One member under its name."""
         key = (name, lits)
         if key not in self._members:
-            self._members[key] = (literal('"' + escaped(name) + '":'), "ws", *self._value(lits))
+            self._members[key] = (literal('"' + escaped(name) + '":'), "ws", *self.value(lits))
         return self._members[key]
 
     def other(self, lang: Lang, lits: Lits) -> Row:
         """One member under any name of a language."""
         if lang not in self._keys:
             self._keys[lang] = self._strings.value(lang)
-        return (*self._keys[lang], '":"', "ws", *self._value(lits))
+        return (*self._keys[lang], '":"', "ws", *self.value(lits))
 
     def pair(self, lits: Lits) -> Row:
         """Two members under any two names that differ.
@@ -110,7 +110,7 @@ class Objects:
         That two words differ is context-free: at some place their letters do, or one goes on where the other ends.
         Letters are told apart by their bits; letters beyond ASCII that share their higher bits are not.
         """
-        between: Row = ('":"', "ws", *self._value(lits), '","', "ws", QUOTE)
+        between: Row = ('":"', "ws", *self.value(lits), '","', "ws", QUOTE)
         rows: list[Row] = []
         for one, other in apart():
             meet = self._rules.new()
@@ -122,7 +122,7 @@ class Objects:
             self._rules.add(meet, ("char", meet, "char"))
             self._rules.add(meet, (*start, *between))
             rows.append((meet, *end))
-        return (QUOTE, self._rules.of(*rows), '":"', "ws", *self._value(lits))
+        return (QUOTE, self._rules.of(*rows), '":"', "ws", *self.value(lits))
 
 
 def apart() -> Iterator[tuple[Charset, Charset]]:
@@ -228,6 +228,8 @@ class _Body:
         """The rule of the whole."""
         if (row := self._repeated()) is not None:
             return row
+        if (row := self._many()) is not None:
+            return row
         self._cap = self._counted()
         start = State(0, frozenset(range(len(self._clauses))), 0, 0)
         todo = [(start, True)]
@@ -249,6 +251,20 @@ class _Body:
             return ('"}"',)
         some = self._rules.of((*member, Times(more, 0, high - 1 if high > 0 else -1), '"}"'))
         return (some,) if low else (self._rules.of(('"}"',), (some,)),)
+
+    def _many(self) -> Row | None:
+        """Many members that no clause or count ties together."""
+        shape, size = self._shape, len(self._names)
+        if size < members.FROM or len(self._required) < len(self._clauses) or shape.low > 0:
+            return None
+        if shape.high >= 0 and (self.classes or shape.high < size):
+            return None
+        others = [self._writer.other(lang, lits) for lang, lits, _ in self.classes]
+        named = [
+            members.Member(name, None if lits == FALSE else self._writer.value(lits), name in self._required)
+            for name, lits in zip(self._names, self._base, strict=True)
+        ]
+        return members.Members(self._rules, named, others).row()
 
     def _rule(self, state: State, todo: list[tuple[State, bool]], *, first: bool) -> int:
         known = self._first if first else self._next
