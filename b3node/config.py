@@ -16,7 +16,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 import msgspec
 
@@ -29,6 +29,7 @@ and a frame has at most 64 MiB."""
 
 Count = Annotated[int, msgspec.Meta(ge=1, le=1 << 30)]
 Memory = Annotated[int, msgspec.Meta(ge=0, le=1 << 44)]
+KvType = Literal["f16", "f32", "q8_0"]
 Layers = Annotated[int, msgspec.Meta(ge=0, le=10_000)]
 Port = Annotated[int, msgspec.Meta(ge=0, le=65_535)]
 Bytes = Annotated[int, msgspec.Meta(ge=1, le=LARGEST_REQUEST)]
@@ -50,7 +51,9 @@ class ModelConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `ctx` is the tokens of one conversation, `cells` those of the whole KV cache, `parallel` the sequences
     that run at once, `gpu_layers` how many layers go to the GPU (all, when not said), `threads` how many
-    CPU threads compute, `host_cache` the bytes of host memory for prefixes that leave the KV cache, `token_gap`
+    CPU threads compute, `host_cache` the bytes of host memory for prefixes that leave the KV cache,
+    `flash_attention` whether it is used (where the device can, when not said), `kv_type` how the cache stores
+    keys and values (`f32` twice as large as `f16`, `q8_0` half), `token_gap`
     the seconds that a running stream may wait because of a new prompt.
     """
 
@@ -61,6 +64,8 @@ class ModelConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     gpu_layers: Layers | None = None
     threads: Count | None = None
     host_cache: Memory | None = None
+    flash_attention: bool | None = None
+    kv_type: KvType = "f16"
     token_gap: Gap | None = None
     max_request_bytes: Bytes = MAX_REQUEST_BYTES
 

@@ -9,9 +9,11 @@ import os
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
+
+from b3node.config import KvType
 
 CTX_CPU, CTX_GPU = 8192, 32_768
 """Tokens of one sequence when nothing is configured, if the model was trained for as many."""
@@ -41,14 +43,11 @@ _QUOTAS: Final = (
 """Where a container finds its quota and period (cgroup v2, v1): microseconds; `max` or -1 is no quota."""
 
 
-KvType = Literal["f16", "f32", "q8_0"]
-"""How the cache stores keys and values. `f32` doubles the memory of `f16`; `q8_0` halves it, and asks for
-flash attention and for heads that are a multiple of 32 wide."""
-
-
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What the operator asked for; None leaves the choice to `fit`.
 
+    `kv_type` says how the cache stores keys and values: `f32` doubles the memory of `f16`; `q8_0` halves it, and
+    asks for flash attention and for heads that are a multiple of 32 wide.
     `flash_attention` None leaves it to llama.cpp, which uses it where the backend can. Off, and with `f32`,
     logits depend on what else is in a step by 1e-5 only; with it, or with `f16`, by 1e-3.
     """

@@ -56,6 +56,8 @@ def _settings(order: EngineOrder) -> Settings:
         gpu_layers=order.gpu_layers,
         threads=order.threads,
         host_cache=order.host_cache,
+        flash_attention=order.flash_attention,
+        kv_type=order.kv_type,
     )
 
 

@@ -184,6 +184,8 @@ def _order(config: ModelConfig, queue: int) -> EngineOrder:
         gpu_layers=config.gpu_layers,
         threads=config.threads,
         host_cache=config.host_cache,
+        flash_attention=config.flash_attention,
+        kv_type=config.kv_type,
         gap=config.token_gap,
         waiting=queue,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from b3node.config import KvType
 from b3node.contract.request import Request
 from b3node.engine.messages import ToEngine
 from b3node.errors import Code
@@ -24,6 +25,8 @@ class EngineOrder(msgspec.Struct, frozen=True, tag="engine_order", array_like=Tr
     gap: float | None
     """Seconds between two tokens of a running stream that a prompt may cause at most."""
     waiting: int
+    flash_attention: bool | None = None
+    kv_type: KvType = "f16"
 
 
 class PrepareOrder(msgspec.Struct, frozen=True, tag="prepare_order"):
