@@ -15,10 +15,11 @@ from typing import Any, Final
 
 import numpy as np
 
+from b3node.config import KvType
 from b3node.engine.backend import CellsFullError, DecodeError, Rows
 from b3node.engine.plan import Chunk, Clear, Drop, Forget, Load, Move, Plan, Point, Restore, Save, Share
 from b3node.llama.library import last_words, lib
-from b3node.llama.settings import Fit, KvType
+from b3node.llama.settings import Fit
 
 _FULL: Final = 1
 """`llama_decode`: no room in the cache; nothing was changed."""
