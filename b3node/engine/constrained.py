@@ -11,8 +11,8 @@ model that has been shown what is wanted mostly keeps to it. So a token is drawn
   without asking about everything: as far as nothing is known, both weights lie between bounds (`Nucleus`).
 * Where draws keep missing, or the bounds leave it open, the vocabulary is masked, narrowed down first if that helps.
 
-Numbers come from the sequence's own generator, so a seed repeats a response. Where nothing is allowed the draw is
-`BROKEN`, as for a row that is not a distribution: that sequence fails, and no other.
+Numbers come from the sequence's own generator, so a seed repeats a response. Where nothing is allowed the draw is a
+`DEAD_END`; a row that is not a distribution is `BROKEN`, as without a constraint.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from b3node.engine.constraint import Constraint, Ids
+from b3node.engine.constraint import DEAD_END, Constraint, Ids
 from b3node.engine.sampling import BROKEN, Places, Row, greedy, places, relative
 
 _FIRST: Final = (32, 512, 4096)
@@ -36,7 +36,7 @@ _DRAWS: Final = (1, 4, 27)
 
 
 def draw(row: Row, constraint: Constraint, *, temperature: float, top_p: float, source: random.Random) -> int:
-    """The next token of a constrained sequence, accepted by its constraint; or `BROKEN`.
+    """The next token of a constrained sequence, accepted by its constraint; or `BROKEN`, or `DEAD_END`.
 
     Args:
         row: logits, shape (n_vocab,), not changed.
@@ -49,7 +49,7 @@ def draw(row: Row, constraint: Constraint, *, temperature: float, top_p: float, 
         token = _most_probable(row, constraint)
     else:
         token = _sampled(row, constraint, temperature, top_p, source)
-    if token != BROKEN:
+    if token >= 0:
         constraint.accept(token)
     return token
 
@@ -64,7 +64,7 @@ def _most_probable(row: Row, constraint: Constraint) -> int:
         allowed = constraint.allows(ids[block])
         if allowed.any():
             return int(ids[block[allowed.argmax()]])
-    return BROKEN
+    return DEAD_END
 
 
 def _sampled(
@@ -86,7 +86,7 @@ def _sampled(
                 return token
         if ids is None and (ids := constraint.narrow()) is not None:
             if not ids.size or not np.isfinite(top := row[ids].max()):
-                return BROKEN
+                return DEAD_END
             weights = relative(row[ids], top, temperature)
     return _masked(row, _all_allowed(row, constraint, ids), temperature, top_p, source)
 
@@ -101,7 +101,7 @@ def _masked(
 ) -> int:
     """A draw from the nucleus of the allowed `ids`: the first of the `drawn` that is in it, else a new one."""
     if not ids.size or not np.isfinite(top := row[ids].max()):
-        return BROKEN
+        return DEAD_END
     weights = np.exp((row[ids].astype(np.float64) - top) / temperature)
     order = np.argsort(-weights, kind="stable")
     cumulative = np.cumsum(weights[order])

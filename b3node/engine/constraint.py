@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 Ids = npt.NDArray[np.int32]
 Mask = npt.NDArray[np.bool_]
+DEAD_END: Final = -2
+"""Drawn where a constraint allows nothing that the model can say: its sequence ends, and nothing is wrong."""
 
 
 class ConstraintError(Exception):

@@ -29,7 +29,7 @@ from typing import Final
 import numpy as np
 
 from b3node.engine.cells import Cells, Match
-from b3node.engine.constraint import Constraint
+from b3node.engine.constraint import DEAD_END, Constraint
 from b3node.engine.governor import Governor
 from b3node.engine.leader import leader_ahead
 from b3node.engine.limits import Limits
@@ -125,7 +125,7 @@ class Scheduler:
         return Plan(self.cells.take_moves(), tuple(chunks))
 
     def apply(self, plan: Plan, drawn: Mapping[int, int], *, now: float, seconds: float) -> Step:
-        """Takes in a computed plan: `drawn` maps a slot to its new token (or `BROKEN`).
+        """Takes in a computed plan: `drawn` maps a slot to its new token (or `BROKEN`, `DEAD_END`).
 
         `seconds` is how long the step took. Returns all that the front must hear.
         """
@@ -320,6 +320,9 @@ class Scheduler:
 
     def _take(self, sequence: Sequence, token: int, now: float) -> None:
         """Appends a drawn token to its sequence and ends it where it ends."""
+        if token == DEAD_END:
+            self._leave(sequence, "failed", now)
+            return
         sequence.known.append(token)
         sequence.suspect = False
         if sequence.generated == 1:

@@ -10,6 +10,7 @@ from hypothesis import given, settings, strategies as st
 
 from b3node.engine import constrained
 from b3node.engine.constrained import Nucleus, draw
+from b3node.engine.constraint import DEAD_END
 from b3node.engine.sampling import BROKEN
 from tests.engine.fake_constraint import FakeConstraint
 
@@ -153,12 +154,12 @@ def test_tokens_far_below_the_refused_are_still_drawn(temperature, top_p) -> Non
 
 @pytest.mark.parametrize(("temperature", "top_p"), [(0.0, 1.0), (1.0, 1.0), (0.8, 0.9)])
 @pytest.mark.parametrize("narrows", [None, 0, 10])
-def test_a_dead_end_is_broken(temperature, top_p, narrows) -> None:
-    """Where nothing is allowed the draw is broken, and nothing is accepted."""
+def test_a_dead_end_is_told_from_a_broken_row(temperature, top_p, narrows) -> None:
+    """Where nothing is allowed the draw says so, and nothing is accepted."""
     row = np.random.default_rng(2).normal(0, 2, N_VOCAB).astype(np.float32)
     constraint = FakeConstraint(narrows=narrows)
 
-    assert draw(row, constraint, temperature=temperature, top_p=top_p, source=random.Random(1)) == BROKEN
+    assert draw(row, constraint, temperature=temperature, top_p=top_p, source=random.Random(1)) == DEAD_END
     assert constraint.accepted == []
 
 
@@ -180,7 +181,7 @@ def test_impossible_tokens_are_never_drawn(temperature, top_p) -> None:
     row[10:20] = -np.inf
     constraint = FakeConstraint(range(10, 20))
 
-    assert draw(row, constraint, temperature=temperature, top_p=top_p, source=random.Random(1)) == BROKEN
+    assert draw(row, constraint, temperature=temperature, top_p=top_p, source=random.Random(1)) == DEAD_END
 
 
 @pytest.mark.parametrize(("temperature", "top_p"), [(0.0, 1.0), (0.7, 1.0), (0.7, 0.9)])
