@@ -14,7 +14,7 @@ from b3node.grammar.numbers import Numbers, spelled
 from b3node.grammar.objects import Objects
 from b3node.grammar.obligations import Obligations
 from b3node.grammar.refusal import Inexact, Unsatisfiable
-from b3node.grammar.regular import TooLarge
+from b3node.grammar.regular import Lang, TooLarge
 from b3node.grammar.rules import Row, Rules, printed
 from b3node.grammar.shapes import (
     TOP,
@@ -174,19 +174,20 @@ class Compiler:
                 names = {"null": None, "true": True, "false": False}
                 return [names[text] for text in sorted(texts)]
             case Text(lang):
-                try:
-                    return (
-                        list(automaton.strings(automaton.build(self._obligations.algebra, lang), limit) or [])
-                        or None
-                    )
-                except TooLarge:
-                    return None
+                return self._few_strings(lang, limit)
             case Array() | Object() if shape.values is not None:
                 return [self._obligations.listed[text] for text in sorted(shape.values)]
             case Number():
                 return _few_numbers(shape, limit)
             case _:
                 return None
+
+    def _few_strings(self, lang: Lang, limit: int) -> list[object] | None:
+        try:
+            found = automaton.strings(automaton.build(self._obligations.algebra, lang), limit)
+        except TooLarge:
+            return None
+        return None if found is None else list(found)
 
 
 def _bare(shape: object) -> object:

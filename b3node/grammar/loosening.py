@@ -63,7 +63,7 @@ def loosened(schema: object, compile_exactly: Callable[[object], str]) -> Loose:
     current, out = deepcopy(schema), list[str]()
     for _ in range(MAX_ROUNDS + MAX_KINDS):
         try:
-            return Loose(compile_exactly(current), tuple(out))
+            return Loose(compile_exactly(current), tuple(_as_written(out)))
         except Unsatisfiable:
             raise
         except Inexact as error:
@@ -72,6 +72,16 @@ def loosened(schema: object, compile_exactly: Callable[[object], str]) -> Loose:
                 break
             out += place
     return Loose(compile_exactly({"type": "object"} if isinstance(schema, dict) else True), ("#",))
+
+
+def _as_written(places: list[str]) -> list[str]:
+    """The places in the schema as it was given: a `oneOf` that became an `anyOf` is named as it was."""
+    softened = [place.removesuffix("oneOf") for place in places if place.endswith("/oneOf")]
+    out = []
+    for place in places:
+        base = next((each for each in softened if place.startswith(f"{each}anyOf/")), None)
+        out.append(place if base is None else f"{base}oneOf/{place[len(base) + 6 :]}")
+    return out
 
 
 def _give_up(schema: object, error: Inexact, *, one_by_one: bool) -> list[str] | None:

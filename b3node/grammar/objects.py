@@ -16,18 +16,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from b3node.grammar import automaton, members
+from b3node.grammar import members
 from b3node.grammar.charset import ANY, Charset, complement, intersection, union
 from b3node.grammar.keywords import negated
+from b3node.grammar.names import NameClass, is_some, name_classes, names_of
 from b3node.grammar.obligations import Obligations
 from b3node.grammar.refusal import Inexact
-from b3node.grammar.regular import ALL, VOID, Lang, TooLarge
+from b3node.grammar.regular import ALL, Lang
 from b3node.grammar.rules import Row, Rules, Times
 from b3node.grammar.shapes import FALSE, Clause, Keys, Lits, Object, all_of, names_required
 from b3node.grammar.strings import QUOTE, Strings, escaped, literal
 
-MAX_CLASSES: Final = 64
-"""Classes of names that the patterns of one object may cut the other names into."""
 MAX_CHOICES: Final = 3
 """Clauses that one member may or may not witness without looking at which of them exclude each other."""
 MAX_CELLS: Final = 96
@@ -47,7 +46,6 @@ CLOSED: Final = 2
 """After the named slots: no other member yet, then (where it matters) some, then none may follow."""
 
 Pending = frozenset[int]
-NameClass = tuple[Lang, Lits, list[Keys]]
 
 
 class State(NamedTuple):
@@ -164,48 +162,12 @@ class _Body:
             frozenset(i for i, c in enumerate(self._clauses) if any(self._is_of(n, w.key) for w in c))
             for n in names
         ]
-        self.classes = list(self._name_classes()) if classes is None else classes
+        self.classes = name_classes(obligations.algebra, shape, names) if classes is None else classes
         self._settled: dict[tuple[int, Pending], list[tuple[Lits, Pending]]] = {}
         self._cap = (0, 0)
         self._first: dict[State, int] = {}
         self._next: dict[State, int] = {}
         self._required = names_required(shape.clauses)
-
-    # -------------------------------------------------------------------------------- name classes
-    def _name_classes(self) -> Iterator[NameClass]:
-        """The classes of other names: language, obligation of their values, the classes of the shape they are in."""
-        witnesses = {w.key for clause in self._clauses for w in clause if isinstance(w.key, Keys)}
-        kinds = [keys for keys, _ in self._shape.wide] + sorted(witnesses, key=repr)
-        langs = list(dict.fromkeys(lang for keys in kinds for lang in sorted(keys.langs)))
-        named = (
-            self._algebra.negate(self._algebra.table(automaton.words(self._names))) if self._names else ALL
-        )
-        for within, lang in self._cells(langs, named):
-            inside = [keys for keys in kinds if any(each in within for each in keys.langs) != keys.others]
-            lits = all_of(*(lits for keys, lits in self._shape.wide if keys in inside))
-            if lits != FALSE:
-                yield lang, lits, inside
-
-    def _cells(self, langs: list[Lang], named: Lang) -> list[tuple[frozenset[Lang], Lang]]:
-        """Every combination of languages that some other name is in, with the names of exactly that combination."""
-        cells: list[tuple[frozenset[Lang], Lang]] = [(frozenset(), named)]
-        for lang in langs:
-            fresh = []
-            for within, cell in cells:
-                inside = self._algebra.both([cell, lang])
-                outside = self._algebra.both([cell, self._algebra.negate(lang)])
-                fresh += [(within | {lang}, inside)] if self._is_some(inside) else []
-                fresh += [(within, outside)] if self._is_some(outside) else []
-            cells = fresh
-            if len(cells) > MAX_CLASSES:
-                raise Inexact("", "the patterns of member names overlap in too many ways")
-        return cells
-
-    def _is_some(self, lang: Lang) -> bool:
-        try:
-            return lang != VOID and not automaton.is_void(self._algebra, lang)
-        except TooLarge:
-            raise Inexact("", "the patterns of member names need too many states") from None
 
     # -------------------------------------------------------------------------------------- counts
     def _counted(self) -> tuple[int, int]:
@@ -335,7 +297,7 @@ class _Body:
         start = self._algebra.cat(self._algebra.chars(INITIALS[at]), ALL)
         for lang, lits, _ in self.classes:
             names = self._algebra.both([lang, start])
-            if self._is_some(names):
+            if is_some(self._algebra, names):
                 comma: Row = ('","', "ws") if more else ()
                 yield (*self._writer.other(names, lits), *comma, *((after,) if more else ()))
 
@@ -400,16 +362,6 @@ class _Body:
         told = pending & self._named_in[slot]
         met = {i for i in told if any(w.lits is None and w.key == name for w in self._clauses[i])}
         return pending - met
-
-
-def names_of(shape: Object) -> list[str]:
-    """The names with slots: those declared, in order, then those only required, then others that matter."""
-    mentioned = {w.key for clause in shape.clauses for w in clause if isinstance(w.key, str)}
-    out = dict.fromkeys(name for name, _ in shape.named)
-    out |= dict.fromkeys(name for name in shape.order if name in mentioned)
-    out |= dict.fromkeys(sorted(mentioned))
-    out |= dict.fromkeys(sorted(name for keys, _ in shape.wide for name in keys.names))
-    return list(out)
 
 
 def _among(inside: list[Keys]) -> Callable[[str | Keys], bool]:

@@ -32,7 +32,7 @@ def test_an_exact_schema_is_not_loosened():
         ({"type": "string", "if": {"pattern": "\\bx"}, "then": {"minLength": 3}}, ("#/if",), "b"),
         (
             {"oneOf": [{"type": "string", "pattern": "(a)\\1"}, {"type": "integer"}]},
-            ("#/oneOf", "#/anyOf/0/pattern"),
+            ("#/oneOf", "#/oneOf/0/pattern"),
             "aa",
         ),
         (
