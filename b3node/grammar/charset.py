@@ -16,7 +16,6 @@ Charset = tuple[tuple[int, int], ...]
 
 LAST: Final = 0x10FFFF
 ANY: Final[Charset] = ((0, 0xD7FF), (0xE000, LAST))
-NONE: Final[Charset] = ()
 DIGIT: Final[Charset] = ((0x30, 0x39),)
 WORD: Final[Charset] = ((0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A))
 SPACE: Final[Charset] = (

@@ -76,8 +76,6 @@ _PLAIN: Final = {
     "uri-reference": ("uri-plain", 120),
 }
 """By format, the rule of a plain part of it, and the length up to which all its strings have the format."""
-SPARE: Final = frozenset(rule for rule, _ in _PLAIN.values())
-"""The rules of plain parts."""
 
 
 @cache
