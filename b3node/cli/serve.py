@@ -154,8 +154,9 @@ async def _run(config: Config, then: _Then | None) -> int:
         serving = asyncio.create_task(serve_http(server))
         settled = asyncio.create_task(fleet.settle())
         await asyncio.wait({serving, settled}, return_when=asyncio.FIRST_COMPLETED)
+    loaded = settled.done()
     try:
-        if settled.done():
+        if loaded:
             url = f"http://{_in_url(config.host)}:{server.port}"
             _announce(url, fleet)
             if then is not None and _any_ready(fleet):
@@ -167,7 +168,7 @@ async def _run(config: Config, then: _Then | None) -> int:
         await asyncio.wait([serving])
         settled.cancel()
         await fleet.stop()
-    return 1 if settled.done() and not _any_loaded(fleet) else 0
+    return 1 if loaded and not _any_loaded(fleet) else 0
 
 
 def _any_ready(fleet: Fleet) -> bool:

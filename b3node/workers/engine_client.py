@@ -244,7 +244,7 @@ class EngineClient:
         seconds = self._seconds_to_ready()
         return Refusal(
             "infer_backend_unavailable",
-            f"The model runtime of {self._model} is starting; retry in {seconds} seconds.",
+            f"The model runtime of {self._model} is starting; retry in {seconds} s.",
             retry_after=seconds,
         )
 
@@ -279,6 +279,6 @@ def down(model: str) -> Refusal:
     """The answer for a model that cannot be served until somebody has looked after it."""
     return Refusal(
         "infer_backend_unavailable",
-        f"The model runtime of {model} could not be started; retry in {DOWN_RETRY} seconds.",
+        f"The model runtime of {model} could not be started; retry in {DOWN_RETRY} s.",
         retry_after=DOWN_RETRY,
     )
