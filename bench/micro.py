@@ -180,6 +180,7 @@ def _running(count: int, n_vocab: int) -> Scheduler:
         waiting=32,
         batch=512,
         stateful=False,
+        window=0,
         hot=1000,
         shelf=0,
         token_bytes=1,

@@ -34,7 +34,7 @@ from bench import build, machine, picture, raw, table
 from bench.load import LoadError
 from bench.processes import busy_share
 from bench.scenarios import FULL, QUICK, SCENARIOS, Measures, Scale, warm_up
-from bench.servers import Plan, Running, ServerError, b3node, llama_server, own_libraries, serve
+from bench.servers import Plan, Running, ServerError, b3node, llama_server, serve
 from bench.table import Repetition, Values
 
 RESULTS: Final = Path(__file__).resolve().parent / "results"
@@ -59,7 +59,7 @@ def main() -> int:
         print(f"bench: {error}", file=sys.stderr)
         return 1
     _report(result, options.name or f"{result['scale']['name']}-{datetime.now(UTC):%Y%m%d-%H%M%S}")
-    return 0
+    return 1 if _failures(result) else 0
 
 
 def _options() -> argparse.Namespace:
@@ -114,7 +114,7 @@ def _repetition(plans: Sequence[Plan], model: Path, scale: Scale, only: list[str
     limits: Values = {
         scenario: _raw(model, clients, int(ours[scenario]["input_tokens"]), scale.output)
         for scenario, clients in RAW.items()
-        if scenario in ours
+        if ours.get(scenario)
     }
     return Repetition(busy=busy, b3node=ours, llama_server=values.get("llama-server", {}), raw=limits)
 
@@ -126,16 +126,23 @@ def _measured(plan: Plan, scale: Scale, only: list[str], seed: str) -> Values:
         serve(plan, RESULTS / f"{plan.name}.log") as server,
         asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
     ):
-        if not own_libraries(server.pid) and plan.name != "b3node":
-            print("   llama-server does not run on the package's libraries: flags may differ", flush=True)
+        if not server.own_libraries:
+            print(f"   {plan.name} does not run on the package's libraries: flags may differ", flush=True)
         first = runner.run(warm_up(server))
         values = {name: _scenario(runner, server, scale, name, f"{seed}/{name}") for name in only}
-        values["server"] = {"start_s": server.start_s + first, "memory_mb": server.memory_mb}
+        memory = server.memory_mb
+        own = float(server.own_libraries)
+        values["server"] = {"start_s": server.start_s + first, "memory_mb": memory, "own_libraries": own}
         return values
 
 
 def _scenario(runner: asyncio.Runner, server: Running, scale: Scale, name: str, seed: str) -> Measures:
-    measures = runner.run(SCENARIOS[name](server, scale, seed))
+    """One scenario's measures; none where an answer failed, which is told but ends nothing else."""
+    try:
+        measures = runner.run(SCENARIOS[name](server, scale, seed))
+    except LoadError as error:
+        print(f"   {server.name:<12} {name:<10} FAILED: {error}", flush=True)
+        return {}
     shown = "  ".join(f"{key} {table.number(value)}" for key, value in measures.items())
     print(f"   {server.name:<12} {name:<10} {shown}", flush=True)
     return measures
@@ -149,6 +156,17 @@ def _raw(model: Path, clients: int, prompt: int, output: int) -> dict[str, float
         flush=True,
     )
     return bare | {"step_ms_short_spin": spun["step_ms"]}
+
+
+def _failures(result: dict[str, Any]) -> list[str]:
+    """Scenarios that were asked of a server and measured nothing."""
+    return [
+        f"{server} {scenario}"
+        for repetition in result["repetitions"]
+        for server in ("b3node", "llama_server")
+        for scenario, measures in repetition[server].items()
+        if not measures
+    ]
 
 
 def _report(result: dict[str, Any], name: str) -> None:

@@ -72,8 +72,6 @@ RESULT: Final = 50
 """Words of a message in a conversation, and of what its instructions say beside the task: 6 times as many."""
 SETTLE: Final = 0.3
 """Seconds for a busy neighbour to be running, or for streams to run evenly, before anything is measured."""
-STREAMING: Final = 0.04
-"""Seconds for each token of an answer over which the cost of running streams is taken: less than they run."""
 
 Scenario = Callable[[Running, Scale, str], Coroutine[None, None, Measures]]
 
@@ -92,17 +90,19 @@ async def plain(server: Running, scale: Scale, seed: str, *, count: int) -> Meas
 
 
 async def streaming(server: Running, scale: Scale, seed: str) -> Measures:
-    """What 16 running streams cost a token in CPU time: of the process that sends them, and of all."""
+    """What 16 streams cost a token in CPU time, of the process that sends them and of all, while all run."""
     running = await _running(server, seed, count=16, output=scale.output)
     start, before, front = time.perf_counter(), server.cpu, server.front_cpu
-    await asyncio.sleep(STREAMING * scale.output)
+    await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
     end, after, front_after = time.perf_counter(), server.cpu, server.front_cpu
     answers = await asyncio.gather(*running)
     tokens = sum(start < at <= end for answer in answers for at in answer.times)
-    return {
-        "front_us_token": (front_after - front) / tokens * 1e6,
-        "cpu_ms_token": (after - before) / tokens * 1e3,
-    }
+    if not tokens:
+        return {}
+    measures = {"cpu_ms_token": (after - before) / tokens * 1e3}
+    if server.has_front:
+        measures["front_us_token"] = (front_after - front) / tokens * 1e6
+    return measures
 
 
 async def shared(server: Running, scale: Scale, seed: str) -> Measures:

@@ -59,6 +59,11 @@ class Running(msgspec.Struct, frozen=True):
     start_s: float
 
     @property
+    def has_front(self) -> bool:
+        """Whether the process that clients talk to leaves the model to others."""
+        return len(tree(self.pid)) > 1
+
+    @property
     def front_cpu(self) -> float:
         """CPU seconds so far of the process that clients talk to."""
         return cpu_seconds(self.pid)
@@ -67,6 +72,11 @@ class Running(msgspec.Struct, frozen=True):
     def cpu(self) -> float:
         """CPU seconds so far of all its processes."""
         return sum(cpu_seconds(pid) for pid in tree(self.pid))
+
+    @property
+    def own_libraries(self) -> bool:
+        """Whether it computes with the shared libraries of the installed llama-cpp-python."""
+        return all(_own_libraries(pid) for pid in tree(self.pid))
 
     @property
     def memory_mb(self) -> float:
@@ -120,14 +130,13 @@ def serve(plan: Plan, log: Path) -> Iterator[Running]:
         _end(process)
 
 
-def own_libraries(pid: int) -> bool:
-    """Whether a process computes with the shared libraries of the installed llama-cpp-python."""
+def _own_libraries(pid: int) -> bool:
+    """Whether no llama.cpp but that of the installed llama-cpp-python is in a process."""
     folder = str(build.package_libraries())
-    files = {
-        line.split(None, 5)[5] for line in Path(f"/proc/{pid}/maps").read_text().splitlines() if "/" in line
-    }
+    lines = Path(f"/proc/{pid}/maps").read_text("utf-8").splitlines()
+    files = {line.split(None, 5)[5] for line in lines if "/" in line}
     native = [file for file in files if Path(file).name.startswith(("libllama.so", "libggml"))]
-    return bool(native) and all(file.startswith(folder) for file in native)
+    return all(file.startswith(folder) for file in native)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

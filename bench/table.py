@@ -139,7 +139,7 @@ def _with_raw_share(values: Values, raw: Values) -> Values:
     shares = {
         scenario: {**measured, "raw_share": raw[scenario]["step_ms"] / measured["gap_ms"]}
         for scenario, measured in values.items()
-        if scenario in raw
+        if scenario in raw and measured
     }
     return {**values, **shares}
 
