@@ -169,7 +169,7 @@ def test_a_quiet_node_logs_what_went_wrong_and_no_more(quiet: NodeProcess) -> No
 
 def demo(*options: str) -> subprocess.CompletedProcess[str]:
     command = [*COMMAND, "demo", "--threads", "1", *options]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
 
 
 def test_the_demo_asks_prints_and_stops(zoo: Zoo) -> None:

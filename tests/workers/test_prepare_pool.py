@@ -152,11 +152,17 @@ def test_a_client_that_leaves_does_not_free_a_busy_worker(model: Path) -> None:
     """The next request waits until the worker has answered, so nobody gets somebody else's prompt."""
 
     async def main() -> None:
-        async with pool(model, Patience(prepare=1.0)) as workers:
+        async with pool(model, Patience(prepare=60.0, pause=0.0)) as workers:
+            first = workers.workers[0].pid
             left = asyncio.ensure_future(workers.prepare(saying(ENDLESS)))
             await soon(lambda: workers.workers[0]._answer)
             left.cancel()
-            assert text_of(await workers.prepare(saying("Hello!"))) == "Hello!"
+            waiting = asyncio.ensure_future(workers.prepare(saying("Hello!")))
+            await asyncio.sleep(0.05)
+            assert not waiting.done()
+            assert first is not None
+            slay(first)
+            assert text_of(await waiting) == "Hello!"
 
     run(main())
 
