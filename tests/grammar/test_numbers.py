@@ -41,6 +41,7 @@ def test_spellings_are_those_of_the_values(shape, values):
             assert algebra.matches(lang, padded) == shape.admits(value), padded
 
 
+@settings(deadline=None)
 @given(shapes, shapes, decimals)
 def test_meeting_is_having_both(a, b, value):
     """A number has the met shape exactly when it has both."""

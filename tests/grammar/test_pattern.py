@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from b3node.grammar import matching, pattern
 from b3node.grammar.pattern import PatternError
@@ -35,6 +35,7 @@ sources = st.lists(pieces, max_size=4).map("".join) | st.builds(
 )
 
 
+@settings(deadline=None)
 @given(sources, st.sampled_from(STRINGS))
 def test_patterns_search_as_other_engines_do(source, text):
     """Python's engine, told to read ASCII classes, agrees on every string (its $ also matches before a last newline)."""
@@ -83,6 +84,7 @@ def test_what_is_no_pattern_or_not_regular_is_an_error(source):
         matches(source, "a")
 
 
+@settings(deadline=None)
 @given(st.text(alphabet="()[]{}|*+?^$\\.-,:=!<>adwpuxk012", max_size=25))
 def test_no_pattern_breaks_the_reader(source):
     """Whatever a client sends, it is a tree or a `PatternError`."""

@@ -96,6 +96,7 @@ def test_word_lists_are_minimal():
     assert automaton.strings(table, 10) == ["tap", "taps", "top", "tops"]
 
 
+@settings(deadline=None)
 @given(st.lists(st.text(max_size=6), max_size=12))
 def test_word_lists_have_exactly_their_words(words):
     """Any list, whatever its letters, without surrogates."""
@@ -125,6 +126,7 @@ def test_narrowed_automata_keep_the_longest_length():
     assert algebra.matches(algebra.table(table), "a" * 40 + "@" + "1" * 40)
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 300), st.integers(0, 40)), max_size=6))
 def test_character_sets_are_sets(pairs):
     """Union, intersection and complement, without surrogates."""
