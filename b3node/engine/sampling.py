@@ -25,6 +25,7 @@ Places = npt.NDArray[np.intp]
 _NONE: Final[Places] = np.empty(0, dtype=np.intp)
 BROKEN: Final = -1
 _BLOCK: Final = 1024
+_SHARPEST: Final = 1e9
 _SORTABLE: Final = 2048
 """Candidates that are sorted at once; more are thinned out first (a sort of 150,000 costs 5 ms)."""
 
@@ -53,8 +54,13 @@ def sample(row: Row, *, temperature: float, top_p: float, uniform: float) -> int
 def relative(row: Row, top: np.float32, temperature: float) -> Row:
     """The weight of each token beside one with the logit `top`."""
     weights: Row = np.subtract(row, top)
-    weights *= np.float32(1.0 / temperature)
+    weights *= np.float32(sharpness(temperature))
     return np.exp(weights, out=weights)
+
+
+def sharpness(temperature: float) -> float:
+    """1 / `temperature`, bounded: below some 1e-9 only equal logits are drawn from, and floats overflow."""
+    return min(1.0 / temperature, _SHARPEST)
 
 
 def _draw_nucleus(weights: Row, top_p: float, uniform: float) -> int:

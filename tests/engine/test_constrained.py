@@ -129,6 +129,20 @@ def test_a_draw_is_allowed_accepted_and_possible(data) -> None:
         assert row[token] == max(row[list(allowed)])
 
 
+@pytest.mark.parametrize("top_p", [1.0, 0.9])
+@pytest.mark.parametrize("temperature", [1e-9, 1e-38, 1e-40, 5e-324])
+def test_temperatures_next_to_zero_are_greedy(temperature, top_p) -> None:
+    """No temperature is so small that numbers overflow; the limit is the most probable token."""
+    row = np.array([1, 5, 3, 2] * 10, np.float32)
+
+    tokens = {
+        draw(row, FakeConstraint({0, 2, 3}), temperature=temperature, top_p=top_p, source=random.Random(seed))
+        for seed in range(20)
+    }
+
+    assert tokens == {2}
+
+
 @pytest.mark.parametrize(("temperature", "top_p"), [(0.0, 1.0), (1.0, 1.0), (0.8, 0.9)])
 def test_a_seed_repeats_the_draws(temperature, top_p) -> None:
     """The same seed gives the same tokens, refusals or not."""

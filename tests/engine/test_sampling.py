@@ -118,3 +118,12 @@ def test_a_row_without_any_chance_is_broken() -> None:
 
     assert greedy(row) == BROKEN
     assert sample(row, temperature=1.0, top_p=1.0, uniform=0.1) == BROKEN
+
+
+@pytest.mark.parametrize("top_p", [1.0, 0.9])
+@pytest.mark.parametrize("temperature", [1e-9, 1e-38, 1e-40, 5e-324])
+def test_temperatures_next_to_zero_are_greedy(temperature, top_p) -> None:
+    """No temperature is so small that numbers overflow; the limit is the most probable token."""
+    row = np.array([1, 3, 5, 2], np.float32)
+
+    assert {sample(row, temperature=temperature, top_p=top_p, uniform=u) for u in (0.0, 0.5, 0.999)} == {2}
