@@ -266,7 +266,7 @@ async def _ask_all(url: str, work: list[tuple[str, Schema]], at_once: int) -> Co
         for name, schema in todo:
             outcome = await _outcome(url, schema)
             outcomes[outcome] += 1
-            if outcome not in ("conforms", "cut"):
+            if outcome not in ("conforms", "cut", "busy"):
                 print(name, outcome, flush=True)
             if sum(outcomes.values()) % 50 == 0:
                 print(sum(outcomes.values()), dict(outcomes), flush=True)
@@ -280,7 +280,7 @@ async def _outcome(url: str, schema: Schema) -> str:
     try:
         answer = await ask(url, asked)
     except LoadError as error:
-        return f"failed: {error}"
+        return "busy" if "503" in str(error) else f"failed: {error}"
     if answer.output_tokens >= TOKENS:
         return "cut"
     try:
