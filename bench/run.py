@@ -49,7 +49,10 @@ SPINS: Final = "1000"
 def main() -> int:
     """The exit status: 0 unless something could not be measured; a missed bar is a result."""
     options = _options()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that servers are ended
+    # An end from outside is a Ctrl-C, even in the background of a shell: the event loop takes it at a safe
+    # place, and the servers end with this process.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     try:
         model = Path(options.model) if options.model else embedded.find()
         if not options.without_llama_server:
