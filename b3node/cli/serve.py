@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shlex
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -132,10 +134,23 @@ def _served(config: Config, level: log.Level, then: _Then | None) -> int:
     lines = log.Lines(sys.stderr)
     log.configure(level, lines)
     try:
+        _give_way()
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             return runner.run(_run(config, then))
     finally:
         lines.close()
+
+
+def _give_way() -> None:
+    """Lets the compute threads of engines finish what they are at before this process handles a token.
+
+    Each barrier of a step waits for its slowest thread, so a thread that is interrupted holds up all. Under
+    Linux's batch policy waking up interrupts nobody; children are started under the usual one. (One client,
+    two cores: 7.7 instead of 8.3 ms a token.)
+    """
+    if sys.platform == "linux":
+        with suppress(OSError):
+            os.sched_setscheduler(0, os.SCHED_BATCH | os.SCHED_RESET_ON_FORK, os.sched_param(0))
 
 
 async def _run(config: Config, then: _Then | None) -> int:

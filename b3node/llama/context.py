@@ -20,6 +20,7 @@ from b3node.engine.backend import CellsFullError, DecodeError, Rows
 from b3node.engine.plan import Chunk, Clear, Drop, Forget, Load, Move, Plan, Point, Restore, Save, Share
 from b3node.llama.library import last_words, lib
 from b3node.llama.settings import Fit
+from b3node.llama.threads import Neighbours, Threads
 
 _FULL: Final = 1
 """`llama_decode`: no room in the cache; nothing was changed."""
@@ -102,6 +103,8 @@ class Context:
         self._slots = fit.slots
         self._scratch = fit.slots
         self._copies: dict[int, bytes] = {}
+        self._neighbours: Neighbours | None = None
+        self._threads: Threads | None = None
         self._batch = Batch(fit.batch)
         self._count = 0
         self._no_rows: Rows = np.empty((0, n_vocab), np.float32)
@@ -119,6 +122,7 @@ class Context:
     def start(self, plan: Plan) -> None:
         """Begins to carry a plan out; see `engine.backend.Backend`. On a CPU it is done when this returns."""
         self._check(plan)
+        self._adapt()
         self._count = 0
         for move in plan.moves:
             self._move(move)
@@ -138,6 +142,17 @@ class Context:
             return self._no_rows
         pointer = lib.llama_get_logits(self._pointer)
         return np.ctypeslib.as_array(pointer, shape=(self._count, self._n_vocab))
+
+    def yield_to(self, neighbours: Neighbours, threads: Threads) -> None:
+        """From now on computes with as many threads as the machine's other processes leave cores for."""
+        self._neighbours, self._threads = neighbours, threads
+
+    def _adapt(self) -> None:
+        if self._neighbours is None or self._threads is None or (others := self._neighbours.look()) is None:
+            return
+        before = self._threads.count
+        if (count := self._threads.observe(others=others)) != before:
+            lib.llama_set_n_threads(self._pointer, count, count)
 
     def state_size(self, slot: int, *, partial: bool) -> int:
         """Bytes that a copy of a slot takes: of all of it, or of what is not in its cells."""

@@ -60,7 +60,6 @@ class EngineClient:
         order: EngineOrder,
         *,
         queue_seconds: float,
-        environment: dict[str, str],
         progress: Callable[[str, float], None],
         patience: Patience = Patience(),  # noqa: B008 - frozen
     ) -> None:
@@ -88,7 +87,6 @@ class EngineClient:
             order,
             hear=self._hear,
             ended=self._ended,
-            environment=environment,
             backoff=Backoff(first=patience.pause, most=patience.crashes),
         )
 

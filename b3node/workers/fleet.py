@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
 
 from b3node.config import Config, ModelConfig
 from b3node.contract.request import Request
@@ -18,11 +16,6 @@ from b3node.workers.orders import EngineOrder, PrepareOrder
 from b3node.workers.patience import Patience
 from b3node.workers.prepare_pool import PreparePool
 from b3node.workers.served import ModelFacts, State
-
-SPINS: Final = "1000"
-"""How long OpenMP's threads spin at a barrier before they sleep. On two cores the default loses 75 % of the
-speed beside one busy neighbour process, passive waiting loses it on a quiet machine, and this keeps both
-(measured on SmolLM2-135M: 132 against 140 tokens a second quiet, 39 against 36 busy, and steady)."""
 
 
 class FleetModel:
@@ -46,7 +39,6 @@ class FleetModel:
             name,
             _order(config, node.queue),
             queue_seconds=node.queue_seconds,
-            environment=_environment(),
             progress=progress,
             patience=patience,
         )
@@ -188,11 +180,4 @@ def _order(config: ModelConfig, queue: int) -> EngineOrder:
         kv_type=config.kv_type,
         gap=config.token_gap,
         waiting=queue,
-    )
-
-
-def _environment() -> dict[str, str]:
-    """What an engine's environment needs before its libraries load; the operator's own settings win."""
-    return (
-        {} if "OMP_WAIT_POLICY" in os.environ else {"GOMP_SPINCOUNT": os.environ.get("GOMP_SPINCOUNT", SPINS)}
     )

@@ -19,9 +19,7 @@ _PR_SET_PDEATHSIG: Final = 1
 """prctl(2), Linux."""
 
 
-def spawn(
-    module: str, *, environment: dict[str, str] | None = None
-) -> tuple[subprocess.Popen[bytes], socket.socket]:
+def spawn(module: str) -> tuple[subprocess.Popen[bytes], socket.socket]:
     """Runs `python -m module` as a child. Returns the process and the parent's end of its socket.
 
     Modules are looked for where they are installed, not in the directory that the node was started in.
@@ -32,7 +30,6 @@ def spawn(
             [sys.executable, "-P", "-m", module, str(theirs.fileno()), str(os.getpid())],
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
-            env={**os.environ, **(environment or {})},
             start_new_session=True,
         )
     return process, ours

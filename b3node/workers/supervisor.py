@@ -48,7 +48,6 @@ class Supervisor(Generic[M]):
         *,
         hear: Callable[[M], None],
         ended: Callable[[bool], None],
-        environment: dict[str, str] | None = None,
         backoff: Backoff | None = None,
         load_within: float | None = None,
     ) -> None:
@@ -56,7 +55,6 @@ class Supervisor(Generic[M]):
         """When the next start is due (monotonic seconds), while the child is down."""
         self._name, self._module, self._kind, self._order = name, module, kind, order
         self._hear, self._ended = hear, ended
-        self._environment = environment
         self._backoff = backoff or Backoff()
         self._load_within = load_within
         self._sentenced = False
@@ -123,7 +121,7 @@ class Supervisor(Generic[M]):
         """One life of the child, from its start until its process is gone."""
         self._ready_at = None
         try:
-            self._process, sock = spawn(self._module, environment=self._environment)
+            self._process, sock = spawn(self._module)
         except OSError as error:  # no memory, no process id, no descriptor: that may pass
             _log.error("child_not_started", child=self._name, reason=error.strerror)
             return

@@ -191,13 +191,11 @@ def test_an_engine_that_hangs_is_found_out_even_if_everybody_leaves(impatient: R
 def unstarted(patience: Patience) -> EngineClient:
     """A client whose engine never starts, to be told what an engine says."""
     order = _order(ModelConfig(path="x.gguf"), 1)
-    return EngineClient(
-        "m", order, queue_seconds=1.0, environment={}, progress=lambda _m, _s: None, patience=patience
-    )
+    return EngineClient("m", order, queue_seconds=1.0, progress=lambda _m, _s: None, patience=patience)
 
 
-def step(seconds: float) -> Step:
-    return Step(started=(), tokens=(), finished=(), running=1, waiting=0, seconds=seconds)
+def step(seconds: float, *, running: int = 1) -> Step:
+    return Step(started=(), tokens=(), finished=(), running=running, waiting=0, seconds=seconds)
 
 
 def test_how_long_an_engine_may_be_silent_depends_on_its_usual_step() -> None:
@@ -213,6 +211,16 @@ def test_how_long_an_engine_may_be_silent_depends_on_its_usual_step() -> None:
     for _ in range(100):
         client._hear(step(30.0))
     assert client._allowed_silence() == 60.0
+
+
+def test_an_engine_that_runs_something_owes_a_step_to_nobody_too() -> None:
+    """A client that has left is still being computed until the engine says that it is not."""
+    client = unstarted(Patience())
+
+    client._hear(step(0.01))
+    assert client._owes_since is not None
+    client._hear(step(0.01, running=0))
+    assert client._owes_since is None
 
 
 async def stands_still(client: EngineClient) -> list[str]:
