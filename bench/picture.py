@@ -95,7 +95,7 @@ def _bar(line: Line) -> float | None:
 
 def _values(line: Line, advantage: float) -> str:
     unit = f" {line.row.unit}" if line.row.unit else ""
-    return f"{number(advantage)}x   {number(line.b3node)} : {number(line.llama_server)}{unit}"
+    return f"{number(advantage)}x ({number(line.b3node)} : {number(line.llama_server)}{unit})"
 
 
 def _text(x: float, y: float, content: str, *, size: int = 12, anchor: str = "start") -> str:

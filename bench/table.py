@@ -42,6 +42,11 @@ class Row(msgspec.Struct, frozen=True):
         """Whether a larger value is the better one."""
         return self.unit in {"tokens/s", "share"}
 
+    @property
+    def compares(self) -> bool:
+        """Whether one server's value over the other's means anything: not so for what is a share already."""
+        return self.unit not in {"", "share"}
+
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
     """A row with its numbers; None is what was not measured."""
@@ -147,7 +152,8 @@ def _with_raw_share(values: Values, raw: Values) -> Values:
 def _line(row: Row, repetitions: Sequence[Repetition], *, judge: bool) -> Line:
     ours = [_value(repetition.b3node, row) for repetition in repetitions]
     theirs = [_value(repetition.llama_server, row) for repetition in repetitions]
-    ratios = [a / b for a, b in zip(ours, theirs, strict=True) if a is not None and b]
+    pairs = zip(ours, theirs, strict=True) if row.compares else ()
+    ratios = [a / b for a, b in pairs if a is not None and b]
     ratio, own = _median(ratios), _median(ours)
     judged = ratio if row.judged == "ratio" else own
     return Line(
