@@ -42,7 +42,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     printed_rules: int = 5_000
     states: int = 4_000
     expressions: int = 60_000
-    repeats: int = 100_000
+    repeats: int = 50_000
 
 
 LIMITS: Final = Limits()

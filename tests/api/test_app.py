@@ -187,7 +187,7 @@ def test_the_models_are_an_openai_list(node: Running) -> None:
             "supports_images": False,
             "supports_reasoning": False,
             "supports_tools": False,
-            "supports_formats": False,
+            "supports_formats": True,
         },
     }
     assert listed["data"][1]["b3os"]["state"] == "restarting"

@@ -148,7 +148,7 @@ def test_a_clients_own_name_stays_harmless(name: str) -> None:
     assert len(refusal.param) <= 64
 
 
-ADVICES = [
+ADVICE = [
     *(module._TOOL_ADVICE | module._ITEM_ADVICE | module._PART_ADVICE).values(),
     *(module._STATELESS, module._FUNCTIONS_ONLY),
 ]
@@ -157,7 +157,7 @@ ENTRIES = st.builds(
 )
 
 
-@given(st.lists(ENTRIES, max_size=40), ENTRIES, st.sampled_from(ADVICES))
+@given(st.lists(ENTRIES, max_size=40), ENTRIES, st.sampled_from(ADVICE))
 def test_the_first_advice_always_fits(others: list[Refused], entry: Refused, advice: str) -> None:
     """However many entries a message lists, the first advice is not dropped for want of room."""
     entries = [*others, Refused(entry.path, entry.what, advice)]
