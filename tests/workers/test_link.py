@@ -50,8 +50,10 @@ def test_what_is_no_message_closes_the_link(
     loop: Callable[[], asyncio.AbstractEventLoop], data: bytes
 ) -> None:
     """Bytes that do not decode, or announce too much, end the line; nothing is raised at the front."""
+    raised: list[object] = []
 
     async def main() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _loop, context: raised.append(context))
         ours, theirs = socket.socketpair()
         with theirs:
             link = await Link.over(ours, Word, lambda _word: None)
@@ -61,6 +63,7 @@ def test_what_is_no_message_closes_the_link(
             assert theirs.recv(1) == b""
 
     run(loop, main())
+    assert raised == []
 
 
 def test_nothing_is_sent_to_a_child_that_is_gone() -> None:

@@ -11,7 +11,7 @@ import pytest
 from b3node.contract.request import Message, Request, TextPart
 from b3node.errors import Refusal
 from b3node.prompt.prepared import Prepared
-from b3node.workers import supervisor
+from b3node.workers import prepare_pool, supervisor
 from b3node.workers.orders import Broke, PrepareOrder
 from b3node.workers.patience import Patience
 from b3node.workers.prepare_pool import PrepareError, PreparePool
@@ -107,8 +107,13 @@ def test_a_worker_that_is_killed_takes_only_its_request_with_it(model: Path) -> 
     run(main())
 
 
-def test_a_request_over_its_budget_is_refused_and_its_worker_replaced(model: Path) -> None:
-    """The client hears that its input is to blame; the next request finds a new worker."""
+def test_a_request_over_its_budget_is_refused_and_its_worker_replaced(
+    model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client hears that its input is to blame; the next request finds a new worker, which was started at
+    once and not after the pause for crashes.
+    """
+    monkeypatch.setattr(prepare_pool, "_PAUSE", 3600.0)
 
     async def main() -> None:
         async with pool(model, Patience(prepare=1.0, pause=3600.0)) as workers:
@@ -118,7 +123,7 @@ def test_a_request_over_its_budget_is_refused_and_its_worker_replaced(model: Pat
             assert (caught.value.code, caught.value.param) == ("invalid_request", "input")
             assert first is not None
             await soon(lambda: not is_alive(first))
-            await soon(workers.workers[0].ready.is_set)  # at once, not after the pause for crashes
+            await soon(workers.workers[0].ready.is_set)
 
     run(main())
 
@@ -195,13 +200,26 @@ def test_two_workers_prepare_side_by_side(model: Path) -> None:
     run(main())
 
 
-@pytest.mark.parametrize("template", ["{% if %}", NEVER_READY])
-def test_a_template_that_cannot_be_used_fails_the_model(zoo: Zoo, template: str) -> None:
-    """One that does not compile, and one that does not come to an end when it is tried."""
+def test_a_template_that_does_not_compile_fails_the_model(zoo: Zoo) -> None:
+    """The worker says so, and is not started again: it would say the same."""
 
     async def main() -> None:
-        path = zoo.scripted([b"Hello"], template=template)
-        async with pool(path, Patience(prepare_load=10.0 if "if" in template else 2.0)) as workers:
+        path = zoo.scripted([b"Hello"], template="{% if %}")
+        async with pool(path, Patience()) as workers:
+            keeping = workers.workers[0]._child._task
+            assert workers.failed
+            assert keeping is not None
+            await asyncio.wait([keeping])
+
+    run(main())
+
+
+def test_a_template_that_does_not_end_fails_the_model(zoo: Zoo) -> None:
+    """One that never comes to an end when it is tried is noticed, and does not keep the node from starting."""
+
+    async def main() -> None:
+        path = zoo.scripted([b"Hello"], template=NEVER_READY)
+        async with pool(path, Patience(prepare_load=2.0)) as workers:
             assert workers.failed
 
     run(main())

@@ -136,7 +136,8 @@ def test_a_stopped_child_is_gone(monkeypatch: pytest.MonkeyPatch, script: str) -
 
 
 def test_stopping_does_not_wait_for_the_next_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A child that is down, and would be started in an hour, is stopped now."""
+    """A child that is down, and would be started in an hour, is stopped now: there is nothing to be patient with."""
+    monkeypatch.setattr(supervisor, "GRACE", 3600.0)
     instead(monkeypatch, ENDS)
 
     async def main() -> None:
