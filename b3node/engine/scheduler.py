@@ -43,6 +43,8 @@ from b3node.engine.sequence import Sequence
 from b3node.engine.shelf import Shelf
 from b3node.engine.windows import Windows
 
+PATIENCE: Final = 1.0
+"""Seconds that whoever follows a leader may still wait for a slot once the leader has computed the common part."""
 POINT_EVERY: Final = 256
 """Generated tokens after which the state of a stateful model is copied, so that an answer that is sent back
 slightly changed is not computed again as a whole."""
@@ -200,6 +202,7 @@ class Scheduler:
                 self.running.values(), sequence, known, match.length, stateful=self.limits.stateful
             ):
                 held_back.add(sequence.id)
+                sequence.deadline = max(sequence.deadline, now + PATIENCE)  # it waits for its own good
             elif self._fits(sequence, match):
                 self._enter(sequence, known, match, now)
             else:

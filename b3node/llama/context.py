@@ -107,6 +107,8 @@ class Context:
         self._threads: Threads | None = None
         self._batch = Batch(fit.batch)
         self._count = 0
+        self._logits_at = 0
+        self._logits: Rows = np.empty((0, n_vocab), np.float32)
         self._no_rows: Rows = np.empty((0, n_vocab), np.float32)
 
     @property
@@ -141,7 +143,11 @@ class Context:
         if not self._count:
             return self._no_rows
         pointer = lib.llama_get_logits(self._pointer)
-        return np.ctypeslib.as_array(pointer, shape=(self._count, self._n_vocab))
+        address = ctypes.addressof(pointer.contents)
+        if address != self._logits_at:  # llama.cpp keeps its buffer; making a view costs more than a draw
+            whole = np.ctypeslib.as_array(pointer, shape=(self._slots + 1, self._n_vocab))
+            self._logits, self._logits_at = whole, address
+        return self._logits[: self._count]
 
     def yield_to(self, neighbours: Neighbours, threads: Threads) -> None:
         """From now on computes with as many threads as the machine's other processes leave cores for."""

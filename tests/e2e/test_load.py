@@ -40,9 +40,10 @@ def test_a_client_that_leaves_while_it_waits_frees_its_place(busy: NodeProcess) 
     with ThreadPoolExecutor() as pool:
         with busy.stream("m") as stream:
             stream.until("response.output_text.delta")
-            with openai.OpenAI(
-                base_url=f"{busy.url}/v1", api_key="none", max_retries=0, timeout=1.0
-            ) as hasty, pytest.raises(openai.APITimeoutError):
+            with (
+                openai.OpenAI(base_url=f"{busy.url}/v1", api_key="none", max_retries=0, timeout=1.0) as hasty,
+                pytest.raises(openai.APITimeoutError),
+            ):
                 hasty.responses.create(model="m", input="Hi!")
             line = busy.logged(disconnect="before_head")
             asked = pool.submit(busy.post, "m", max_output_tokens=3)

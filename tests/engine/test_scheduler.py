@@ -254,6 +254,21 @@ def test_the_queue_is_bounded_in_time() -> None:
     assert rig.finished[2].processed_tokens == 0
 
 
+def test_who_waits_for_a_leader_does_not_expire() -> None:
+    """A prompt that is held back because another one computes its beginning is not refused meanwhile."""
+    rig = Rig(cells=2048, n_ctx=512, batch=16)
+    common = [i % 90 for i in range(400)]
+    rig.step(submit(1, [*common, 1], max_tokens=3), submit(2, [*common, 2], max_tokens=3, wait=0.5))
+
+    for _ in range(20):
+        rig.now += 0.4
+        rig.step()
+    rig.drain()
+
+    assert rig.finished[2].reason in {"stop", "length"}
+    assert rig.finished[2].cached_tokens == 400
+
+
 def test_a_running_stream_never_waits_for_more_than_one_chunk() -> None:
     """While a long prompt is computed, every step still gives the running stream its token."""
     rig = Rig(batch=16, n_ctx=400, cells=1024)
