@@ -18,7 +18,7 @@ from b3node.service.record import Disconnect
 from b3node.service.respond import too_large
 
 STALL_SECONDS: Final = 20.0
-"""How long one write may wait for a client that does not read (security rule R59)."""
+"""How long one write may wait for a client that does not read."""
 
 
 class ClientLeft(Exception):  # noqa: N818 - an event, not an error

@@ -1,4 +1,4 @@
-"""HTTP/1.1 with bounds: uvicorn's httptools protocol, which has none (security rules R20 to R23).
+"""HTTP/1.1 with bounds: uvicorn's httptools protocol, which has none.
 
 What uvicorn and httptools lack, measured: no time-out for a head or a body, no limit on a head's size, an answer to
 requests with no Host or several, an upgrade request whose body becomes the next request. This class counts and

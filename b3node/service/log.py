@@ -24,7 +24,7 @@ from b3node.service.record import Record
 Level = Literal["debug", "info", "warning", "error", "off"]
 
 MAX_TEXT: Final = 256
-"""Characters of a field (security rule R57)."""
+"""Characters of a field."""
 
 MAX_TRACE: Final = 8192
 """Characters of a traceback, counted from its end, where the cause stands."""
