@@ -11,6 +11,8 @@ from typing import Literal
 
 import msgspec
 
+from b3node.dialects.outline import Outline
+
 
 class Sampling(msgspec.Struct, frozen=True, array_like=True):
     """How tokens are drawn. `temperature` 0 or `top_p` 0 is greedy; `seed` repeats a response."""
@@ -28,7 +30,8 @@ class Submit(msgspec.Struct, frozen=True, tag="submit", array_like=True):
     paused and computed again when cells run out), `namespace` is whom a shared prefix may be shared with
     (the organization), `marks` are ascending token counts at which the prompt is worth coming back to,
     `wait` bounds the seconds it may stand in the queue, `grammar` is the GBNF text that what is generated must
-    keep to (None: anything).
+    keep to (None: anything), `outline` says when it does and how a thought is bounded (None: from the beginning,
+    and no thought).
     """
 
     id: int
@@ -40,6 +43,7 @@ class Submit(msgspec.Struct, frozen=True, tag="submit", array_like=True):
     wait: float
     marks: tuple[int, ...] = ()
     grammar: str | None = None
+    outline: Outline | None = None
 
 
 class Cancel(msgspec.Struct, frozen=True, tag="cancel", array_like=True):

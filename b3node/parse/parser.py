@@ -14,6 +14,10 @@ class Parser(Protocol):
     Neither method ever raises because of what a model wrote.
     """
 
+    @property
+    def thinking(self) -> bool:
+        """Whether what comes next belongs to a thought, as far as is known."""
+
     def feed(self, piece: bytes) -> list[Delta]:
         """What is certain once `piece` is known; what may yet be part of a marker is held back."""
 

@@ -12,6 +12,11 @@ class TextParser:
     def __init__(self) -> None:
         self._utf8 = Utf8Decoder()
 
+    @property
+    def thinking(self) -> bool:
+        """False: the plain dialect has no thoughts."""
+        return False
+
     def feed(self, piece: bytes) -> list[Delta]:
         """The text that `piece` completes, if any."""
         return _text(self._utf8.feed(piece))

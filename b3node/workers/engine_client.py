@@ -138,6 +138,7 @@ class EngineClient:
                 wait=self._queue_seconds,
                 marks=prepared.marks,
                 grammar=prepared.grammar,
+                outline=prepared.outline,
             )
         )
         return mailbox
