@@ -119,11 +119,16 @@ class Calls(msgspec.Struct, frozen=True):
 
 class Dialect(msgspec.Struct, frozen=True):
     """All of it. `text` is where the answer's text stands, None where nothing marks it; `skipped` are markers that
-    stand between the parts of a turn and belong to none of them (`<|start|>assistant`)."""
+    stand between the parts of a turn and belong to none of them (`<|start|>assistant`).
+
+    `also` are other spellings of calls that the family writes: they are read like `calls`. A model is made to write
+    `calls` alone; when it has begun a call in another spelling by itself, it goes on in that one.
+    """
 
     thought: Span | None = None
     text: Span | None = None
     calls: Calls | None = None
+    also: tuple[Calls, ...] = ()
     skipped: tuple[str, ...] = ()
 
 

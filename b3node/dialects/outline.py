@@ -19,6 +19,8 @@ class Reading(msgspec.Struct, frozen=True):
     "none" what looks like one is text). `specials` are the texts of the special tokens that the dialect's markers
     are made of: a marker is found where they arrive as tokens (see `MARK`), and is text where they are spelled out.
     `answering` says that the prompt ends inside the answer's text, where the dialect marks its beginning.
+    `begun` is the end of the prompt if that is the beginning of a marker (`<|start|>assistant`, `>>>`): it is read
+    before anything that the model writes, as the bytes (see `MARK`) as which the model would have written it.
     """
 
     dialect: Dialect = PLAIN
@@ -26,6 +28,7 @@ class Reading(msgspec.Struct, frozen=True):
     answering: bool = False
     calls: bool = False
     specials: tuple[str, ...] = ()
+    begun: bytes = b""
 
 
 class Thinking(msgspec.Struct, frozen=True, array_like=True):
