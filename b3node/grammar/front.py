@@ -92,7 +92,7 @@ def conforms(
         Refusal: as `schema_to_gbnf`, where the value's type and members lead to what cannot be read.
     """
     try:
-        obligations = _obligations(schema, limits)
+        obligations = obligations_of(schema, limits)
         return obligations.meets(value, lit(obligations.document.root))
     except Inexact as error:
         raise refusal(error, param) from None
@@ -112,28 +112,40 @@ def refusal(error: Inexact, param: str | None) -> Refusal:
     return Refusal("invalid_request", f"The schema cannot be enforced at {shown}: {error.why}.", param=param)
 
 
-def exact(schema: object, limits: Limits) -> str:
-    """The GBNF of a schema.
+def exact(schema: object, limits: Limits, budget: Budget | None = None) -> str:
+    """The GBNF of a schema; `budget` is spent from where several share one.
 
     Raises:
         Inexact: with the place and the reason.
     """
     try:
-        obligations = _obligations(schema, limits)
+        obligations = obligations_of(schema, limits, budget)
         text = Compiler(obligations, max_rules=limits.rules, max_states=limits.states).grammar()
     except TooLarge:
         raise Inexact("", "the patterns together need too many states") from None
     except RecursionError:
         raise Inexact("", "the schema refers to itself too deeply") from None
-    if len(text.encode()) > limits.grammar_bytes or text.count("\n") > limits.printed_rules:
-        raise Inexact("", f"the grammar would be larger than {limits.grammar_bytes // 1024} KiB")
-    if sum(int(most or least) for least, most in _REPEAT.findall(text)) > limits.repeats:
-        raise Inexact("", f"the lengths and counts of the grammar sum up to more than {limits.repeats}")
+    check_printed(text, limits)
     return text
 
 
-def _obligations(schema: object, limits: Limits) -> Obligations:
-    budget = Budget(limits.steps)
+def check_printed(text: str, limits: Limits) -> None:
+    """Nothing, when a grammar is within the bounds of its size. Raises `Inexact` otherwise."""
+    if len(text.encode()) > limits.grammar_bytes or text.count("\n") > limits.printed_rules:
+        raise Inexact("", f"the grammar would be larger than {limits.grammar_bytes // 1024} KiB")
+    if repeats(text) > limits.repeats:
+        raise Inexact("", f"the lengths and counts of the grammar sum up to more than {limits.repeats}")
+
+
+def repeats(text: str) -> int:
+    """The sum of all counts of a grammar."""
+    return sum(int(most or least) for least, most in _REPEAT.findall(text))
+
+
+def obligations_of(schema: object, limits: Limits, budget: Budget | None = None) -> Obligations:
+    """The obligations of a schema within the bounds. Raises `Inexact` otherwise."""
+    if budget is None:
+        budget = Budget(limits.steps)
     check_size(schema, limits)
     return Obligations(Document(schema), Algebra(limits.expressions, budget.spend), budget.spend)
 

@@ -1,0 +1,126 @@
+"""The outer layer of calls as rules: section, opening, name, closing, around arguments that are rules elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from b3node.dialects.dialect import Calls, Hole, KeyedBody, NamedBody, ObjectBody, Pattern
+from b3node.grammar.marks import Marks
+from b3node.grammar.rules import Row, Rules, Times
+from b3node.grammar.strings import QUOTE, escaped, literal
+from b3node.grammar.trie import Entry, trie
+
+IDS: Final = {
+    "call-id": "[a-zA-Z0-9]{9}",
+    "short-id": "[a-zA-Z0-9]{1,9}",
+    "call-index": "[0-9] | [1-9] [0-9]",
+}
+"""What is filled in and kept by nobody. Mistral's ids have exactly nine letters or digits; Cohere's count from 0."""
+_COUNTED_NAMES: Final = 256
+"""Names times calls up to which indices behind a name count up; beyond, any index may stand there."""
+_COMMA: Final[Row] = ('","', "ws")
+
+
+class CallRules:
+    """The writer of the calls of one answer.
+
+    Args:
+        rules: where they are made.
+        calls: the dialect's spelling.
+        marks: its special tokens.
+        functions: the names that may be called, each with the symbol of its arguments.
+        most: calls that may follow one another.
+    """
+
+    def __init__(
+        self, rules: Rules, calls: Calls, marks: Marks, functions: Sequence[tuple[str, str]], most: int
+    ) -> None:
+        self._rules = rules
+        self._calls = calls
+        self._marks = marks
+        self._functions = functions
+        self._most = 1 if calls.alone or marks.is_end(calls.close) else most
+
+    def whole(self) -> Row:
+        """All calls, from the first marker on."""
+        return (*self._marks.row(self._calls.section.open), *self._sequence(self._calls.open))
+
+    def behind(self, head: str) -> Row:
+        """All calls, behind the marker that opens the first one and ends with `head`."""
+        opening = self._calls.open[1:] if self._calls.open[:1] == (head,) else self._calls.open
+        blank = head[len(head.rstrip()) :]
+        again: Row = (self._rules.of((), (literal(blank),)),) if blank else ()
+        return (*again, *self._sequence(opening))
+
+    def _sequence(self, opening: Pattern) -> Row:
+        """The calls, the first of them opened by `opening`, and the section's end."""
+        end = self._marks.row(self._calls.section.close)
+        if not self._counts():
+            rest = Times(
+                self._rules.of((*self._between(), *self._call(self._calls.open, None))), 0, self._most - 1
+            )
+            return (*self._call(opening, None), *((rest,) if self._most > 1 else ()), *end)
+        after: Row = end
+        for index in range(self._most - 1, 0, -1):
+            more = (*self._between(), *self._call(self._calls.open, index), *after)
+            after = (self._rules.of(end, more),)
+        return (*self._call(opening, 0), *after)
+
+    def _counts(self) -> bool:
+        """Whether a call is written otherwise for each index."""
+        if _has_index(self._calls.open):
+            return True
+        body = self._calls.body
+        behind_name = isinstance(body, NamedBody) and _has_index(body.between)
+        return behind_name and self._most * len(self._functions) <= _COUNTED_NAMES
+
+    def _between(self) -> Row:
+        return self._marks.row(self._calls.between)
+
+    def _call(self, opening: Pattern, index: int | None) -> Row:
+        return (*self._pattern(opening, index), *self._body(index), *self._marks.row(self._calls.close))
+
+    def _pattern(self, pattern: Pattern, index: int | None) -> Row:
+        return tuple(symbol for part in pattern for symbol in self._part(part, index))
+
+    def _part(self, part: str | Hole, index: int | None) -> Row:
+        if isinstance(part, str):
+            return self._marks.row(part)
+        if part.kind == "id":
+            return ("call-id",)
+        return ("call-index",) if index is None else (literal(str(part.first + index)),)
+
+    # ---------------------------------------------------------------------------------- bodies
+    def _body(self, index: int | None) -> Row:
+        body = self._calls.body
+        if isinstance(body, ObjectBody):
+            return self._object(body)
+        if isinstance(body, KeyedBody):
+            return ('"{"', *self._named(lambda symbol: ('":"', "ws", symbol, '"}"')))
+        between = self._pattern(body.between, index)
+        return self._names(lambda symbol: (*between, symbol), str)
+
+    def _object(self, body: ObjectBody) -> Row:
+        before: Row = (*_member(body.before), QUOTE, "short-id", QUOTE, *_COMMA) if body.before else ()
+        after: Row = (*_COMMA, *_member(body.after), QUOTE, "call-id", QUOTE) if body.after else ()
+        arguments = (*_COMMA, *_member(body.arguments))
+        names = self._named(lambda symbol: (*arguments, symbol))
+        return ('"{"', *before, *_member(body.name), *names, *after, '"}"')
+
+    def _named(self, then: Callable[[str], Row]) -> Row:
+        """A name as a JSON string, and what follows it."""
+        return (QUOTE, *self._names(lambda symbol: (QUOTE, *then(symbol)), escaped))
+
+    def _names(self, then: Callable[[str], Row], spelled: Callable[[str], str]) -> Row:
+        entries: list[Entry] = [(spelled(name), then(symbol)) for name, symbol in self._functions]
+        return trie(self._rules, entries)
+
+
+def _has_index(pattern: Pattern) -> bool:
+    return any(isinstance(part, Hole) and part.kind == "index" for part in pattern)
+
+
+def _member(name: str) -> Row:
+    """A member's name, up to its value."""
+    return (literal('"' + escaped(name) + '":'), "ws")
