@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 import msgspec
+from msgspec.structs import replace
 
 
 class TextDelta(msgspec.Struct, frozen=True, tag="text"):
@@ -34,3 +37,20 @@ class CallEnd(msgspec.Struct, frozen=True, tag="call_end"):
 
 
 Delta = TextDelta | ReasoningDelta | CallStart | CallArguments | CallEnd
+
+
+def merged(deltas: Iterable[Delta]) -> Iterator[Delta]:
+    """The same deltas, with neighbours that only extend each other joined into one."""
+    last: Delta | None = None
+    for delta in deltas:
+        if isinstance(delta, _Extending) and type(last) is type(delta):
+            last = replace(last, text=last.text + delta.text)
+            continue
+        if last is not None:
+            yield last
+        last = delta
+    if last is not None:
+        yield last
+
+
+_Extending = TextDelta | ReasoningDelta | CallArguments

@@ -7,7 +7,7 @@ Invariant: whatever is heard, and in whatever pieces, the events are those of on
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from b3node.contract.events import Event
 from b3node.contract.response import B3os, Response, Usage
@@ -15,8 +15,9 @@ from b3node.engine.messages import Finished, FinishReason, Started, Token
 from b3node.errors import Refusal
 from b3node.events.composer import Composer
 from b3node.events.endings import Completed, Ending, Failed, Incomplete
+from b3node.events.states import State
 from b3node.ids import new_call_id
-from b3node.parse.deltas import Delta
+from b3node.parse.deltas import Delta, merged
 from b3node.parse.parser import Parser
 from b3node.service.node import Node, full
 from b3node.service.record import Record
@@ -45,6 +46,7 @@ class Telling:
         self._prompt_tokens = prompt_tokens
         self._cached_tokens = 0
         self._output_tokens = 0
+        self._reasoning_tokens = 0
         self._ended = False
         record.prompt_tokens = prompt_tokens
 
@@ -101,7 +103,15 @@ class Telling:
             self._first_token()
         self._output_tokens += len(pieces)
         self._record.output_tokens = self._output_tokens  # also for a client that leaves before the end
-        yield from self._compose(self._parser.feed(pieces[0] if len(pieces) == 1 else b"".join(pieces)))
+        yield from self._compose(self._read(pieces))
+
+    def _read(self, pieces: list[bytes]) -> Iterator[Delta]:
+        """What the tokens say; those of a thought are counted, its markers among them."""
+        for piece in pieces:
+            thinking = self._parser.thinking
+            yield from self._parser.feed(piece)
+            if thinking or self._parser.thinking:
+                self._reasoning_tokens += 1
 
     def _first_token(self) -> None:
         timing = self._record.timing
@@ -118,6 +128,8 @@ class Telling:
         self._model_ends()
         ending = self._ending(finished.reason)
         yield from self._compose(self._parser.finish())
+        if self._composer.state is State.CALL:
+            ending = Incomplete()  # a call that the model broke off: completed ones have whole arguments
         yield from self._finish(ending)
 
     def _model_ends(self) -> None:
@@ -134,17 +146,18 @@ class Telling:
             case "failed" | "cancelled":
                 raise Refusal("internal", f"The model could not go on (request {self._record.request_id}).")
 
-    def _compose(self, deltas: Sequence[Delta]) -> Iterator[Event]:
-        for delta in deltas:
+    def _compose(self, deltas: Iterable[Delta]) -> Iterator[Event]:
+        for delta in merged(deltas):
             yield from self._composer.feed(delta)
 
     def _finish(self, ending: Ending) -> list[Event]:
         timing = self._record.timing
+        self._record.reasoning_tokens = self._reasoning_tokens
         usage = Usage.of(
             input_tokens=self._prompt_tokens,
             cached_tokens=self._cached_tokens,
             output_tokens=self._output_tokens,
-            reasoning_tokens=0,  # the plain dialect has no reasoning phase
+            reasoning_tokens=self._reasoning_tokens,
         )
         b3os = B3os(self._node.id, timing.of_stream() if self._record.stream else timing.of_body())
         now = int(self._node.clock.wall())

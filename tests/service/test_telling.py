@@ -13,6 +13,8 @@ from b3node.engine.messages import FinishReason
 from b3node.errors import Refusal
 from b3node.events.fold import fold
 from b3node.events.skeleton import begin
+from b3node.parse.deltas import CallArguments, CallEnd, CallStart, Delta, ReasoningDelta, TextDelta, merged
+from b3node.parse.parser import Parser
 from b3node.parse.text import TextParser
 from b3node.service.node import Node
 from b3node.service.record import Record
@@ -25,11 +27,13 @@ CLOCK = Clock(monotonic=lambda: 1.0, wall=lambda: 1_800_000_000.0)
 RESPONSE = "resp_01m5t5tmscqev5tf32q87tr1v5"
 
 
-def telling(**known: Any) -> tuple[Telling, Record]:
+def telling(parser: Parser | None = None, **known: Any) -> tuple[Telling, Record]:
     record = Record(request_id="req_x", timing=Stopwatch(CLOCK.monotonic), method="POST", **known)
     request = Request(model=MODEL, input=(Message("user", (TextPart("hi"),)),))
     skeleton = begin(request, response_id=RESPONSE, created_at=1)
-    return Telling(Node("n1", [], clock=CLOCK), record, skeleton, TextParser(), prompt_tokens=7), record
+    return Telling(
+        Node("n1", [], clock=CLOCK), record, skeleton, parser or TextParser(), prompt_tokens=7
+    ), record
 
 
 def numbers(events: list[Event]) -> list[int]:
@@ -175,3 +179,73 @@ def test_queue_prefill_and_first_token_are_timed() -> None:
     assert record.timing.of("prefill") == pytest.approx(36)
     assert record.timing.of("ttft") == pytest.approx(50)
     assert record.timing.of("model") == pytest.approx(70)
+
+
+class Thinker:
+    """A parser for `(` thought `)` text `!` name `?` arguments, of which only `.` ends a call."""
+
+    def __init__(self) -> None:
+        self.thinking = False
+        self._calling = False
+
+    def feed(self, piece: bytes) -> list[Delta]:
+        text = piece.decode()
+        if text in "()":
+            self.thinking = text == "("
+            return []
+        if text.startswith("!"):
+            self._calling = True
+            return [CallStart(text[1:])]
+        if text == ".":
+            return [CallEnd()]
+        return [
+            ReasoningDelta(text)
+            if self.thinking
+            else CallArguments(text)
+            if self._calling
+            else TextDelta(text)
+        ]
+
+    def finish(self) -> list[Delta]:
+        return []
+
+
+def test_the_tokens_of_a_thought_are_counted() -> None:
+    """Each token that is part of a thought, its ends among them, however many arrive at once."""
+    for size in (1, 3, 7):
+        tale, record = telling(parser=Thinker())
+        events = tale.open()
+        outputs: list[Output] = [*map(token, ["(", "a", "b", ")", "c"]), finished("stop", 6)]
+        for start in range(0, len(outputs), size):
+            events += tale.hear(outputs[start : start + size])
+        usage = fold(events).usage
+        assert usage is not None
+        assert usage.output_tokens_details.reasoning_tokens == record.reasoning_tokens == 4
+
+
+@pytest.mark.parametrize("reason", ["stop", "length"])
+def test_a_call_that_was_broken_off_makes_the_response_incomplete(reason: FinishReason) -> None:
+    """Also where the model ended by itself: a completed call has whole arguments."""
+    tale, _ = telling(parser=Thinker())
+    events = [*tale.open(), *tale.hear([token("!f"), token('{"a":'), finished(reason, 2)])]
+    response = fold(events)
+    assert response.status == "incomplete"
+    assert [item.status for item in response.output] == ["incomplete"]
+
+
+@given(
+    st.lists(
+        st.sampled_from([TextDelta("a"), ReasoningDelta("b"), CallStart("f"), CallArguments("{"), CallEnd()])
+    )
+)
+def test_merging_joins_neighbours_and_loses_nothing(deltas: list[Delta]) -> None:
+    """The same texts in the same order, and no two neighbours that only extend each other."""
+    joined = list(merged(deltas))
+    assert [piece for delta in joined for piece in _pieces(delta)] == [
+        piece for delta in deltas for piece in _pieces(delta)
+    ]
+    assert not any(type(one) is type(two) and hasattr(one, "text") for one, two in pairwise(joined))
+
+
+def _pieces(delta: Delta) -> list[object]:
+    return [(type(delta), char) for char in getattr(delta, "text", "")] or [delta]
