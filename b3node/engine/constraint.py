@@ -37,6 +37,20 @@ class Constraint(Protocol):
         """Goes on with `token`, which `allows` has allowed since the last call. Raises `ValueError` otherwise."""
         ...
 
+    def refused(self) -> Ids | None:
+        """All tokens that are not allowed, each once, where those are few and known; None where they are not.
+
+        Where it says so, any other token may be accepted without asking `allows` first.
+        """
+        ...
+
+    def after(self, text: bytes) -> Constraint | None:
+        """A constraint that stands behind `text`, written by plain tokens from here; None where that is refused.
+
+        `text` may be empty, which gives a copy. Where this one stands is not changed.
+        """
+        ...
+
 
 Constrain = Callable[[str], Constraint]
 """A grammar's text (GBNF, start symbol `root`) to a constraint at its beginning; raises `ConstraintError`."""

@@ -7,6 +7,8 @@ What llama.cpp does with a mistake decides what is done here (version 0.3.36, me
 * A token that is accepted against the grammar aborts the process: only what `allows` has allowed is accepted.
 * It matches tokens by their text, so inside a JSON string `<|im_start|>` would do: every token that is not plain
   text is banned, but for the ends of generation. What follows a NUL in a token is not looked at: banned too.
+* Special tokens that a grammar names are asked about as the characters that stand for them (`llama.stand_ins`);
+  plain tokens with such characters are banned.
 * It does not check the bytes of UTF-8 sequences: what is not the beginning of valid UTF-8 is not allowed here.
 
 A parsed grammar is kept, and every sequence gets a clone of it. `narrow` asks about the 256 one-byte tokens first:
@@ -23,7 +25,7 @@ import re
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -31,6 +33,7 @@ import numpy as np
 
 from b3node.engine.constraint import ConstraintError, Ids, Mask
 from b3node.llama.library import lib
+from b3node.llama.stand_ins import STAND_INS, named, without_tokens
 from b3node.llama.vocab import Vocabulary
 
 LARGEST: Final = 256 * 1024
@@ -44,6 +47,7 @@ STACK: Final = 256 * 1024 * 1024
 """Bytes of stack to parse on: 200,000 nested groups were parsed on it. Address space only, until it is used."""
 
 _REPEAT: Final = re.compile(r"\{([0-9]{1,9})(?:,([0-9]{0,9}))?\}")
+_BANNED: Final = re.compile(b"[\0" + re.escape(STAND_INS) + b"]")
 _NEGATED: Final = "[^"
 _BATCH: Final = 4096
 _CANDIDATE: Final = np.dtype([("id", np.int32), ("logit", np.float32), ("p", np.float32)])
@@ -62,27 +66,42 @@ class Grammars:
     def constrain(self, text: str) -> Grammar:
         """The constraint of a GBNF text, at its beginning. Raises `ConstraintError` if it is no grammar."""
         if text not in self._parsed:
-            sampler = _on_a_large_stack(lambda: self._parse(text))
-            self._keep(text, Grammar(sampler, self.tokens, positive=_NEGATED not in text))
+            stood = self._stood(text)
+            sampler = _on_a_large_stack(lambda: self._parse(text, stood))
+            self._keep(text, Grammar(sampler, self.tokens, stood, positive=_NEGATED not in text))
         self._parsed.move_to_end(text)
         return self._parsed[text][0].clone()
 
-    def _parse(self, text: str) -> Any:
+    def _parse(self, text: str, stood: Mapping[int, int]) -> Any:
         """A sampler for a GBNF text, to be freed; needs a large stack. Raises `ConstraintError`."""
         if not text.strip() or "\0" in text or len(text.encode()) > LARGEST:
             raise ConstraintError("a grammar is empty, too large or no text")
         if (repeats := _repeats(text)) > MOST_REPEATS:
             raise ConstraintError(f"a grammar repeats {repeats} times; at most {MOST_REPEATS} are taken")
+        standing = {token: self.tokens.pieces[stand_in] for token, stand_in in stood.items()}
         with _without_stderr():
-            sampler = lib.llama_sampler_init_grammar(self._vocab, text.encode(), b"root")
+            read = without_tokens(text, standing).encode()
+            sampler = lib.llama_sampler_init_grammar(self._vocab, read, b"root")
         if not sampler:
             raise ConstraintError("llama.cpp does not take a grammar")
         return sampler
 
+    def _stood(self, text: str) -> dict[int, int]:
+        """For each token that a GBNF text names, the plain token that stands for it. Raises `ConstraintError`."""
+        try:
+            tokens = named(text)
+        except ValueError as error:
+            raise ConstraintError(str(error)) from error
+        if not self.tokens.special.issuperset(tokens):
+            raise ConstraintError("a grammar names a token that is not special")
+        if len(tokens) > len(self.tokens.stand_ins):
+            raise ConstraintError("a grammar names more tokens than can be told apart")
+        return dict(zip(tokens, self.tokens.stand_ins, strict=False))
+
     def runs(self, text: str) -> bool:
         """Whether llama.cpp takes the grammar; needs a large stack, keeps nothing."""
         try:
-            lib.llama_sampler_free(self._parse(text))
+            lib.llama_sampler_free(self._parse(text, self._stood(text)))
         except ConstraintError:
             return False
         return True
@@ -100,13 +119,13 @@ class Tokens:
     """What a vocabulary's tokens mean to grammars, looked up once."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
-        special = {each.id for each in vocabulary.specials}
+        self.special: Final = {each.id for each in vocabulary.specials} | vocabulary.eog
         self.pieces: Final = vocabulary.pieces
         self.eog: Final = np.array(sorted(vocabulary.eog), np.int32)
         self.is_eog: Final = np.zeros(vocabulary.n_vocab, bool)
         self.is_eog[self.eog] = True
         plain = [
-            bool(piece) and token not in special and b"\0" not in piece
+            bool(piece) and token not in self.special and not _BANNED.search(piece)
             for token, piece in enumerate(self.pieces)
         ]
         self.possible: Final = np.array(plain, bool) | self.is_eog
@@ -123,11 +142,25 @@ class Tokens:
         }
         self.bytes: Final = np.array(sorted(alone), np.intp)
         self.one_byte: Final = np.array([alone[byte] for byte in sorted(alone)], np.int32)
+        self.stand_ins: Final = tuple(
+            token
+            for token, piece in enumerate(self.pieces)
+            if len(piece) == 1 and piece in STAND_INS and token not in self.special
+        )
+        """The tokens that read one of `STAND_INS`."""
         self.room: Final = np.zeros(_BATCH, _CANDIDATE)
         """Where llama.cpp marks what it refuses."""
         self.candidates: Final = lib.llama_token_data_array(
             self.room.ctypes.data_as(ctypes.POINTER(lib.llama_token_data)), 0, -1, False
         )
+        self._alone: Final = alone
+
+    def spelling(self, text: bytes) -> int:
+        """A plain token that `text` begins with; -1 if there is none."""
+        if (token := self._alone.get(text[0])) is not None:
+            return token
+        fitting = (token for token in self.by_first_byte[text[0]] if text.startswith(self.pieces[token]))
+        return int(max(fitting, key=lambda token: len(self.pieces[token]), default=-1))
 
 
 class Grammar:
@@ -136,12 +169,14 @@ class Grammar:
     Args:
         sampler: a llama_sampler of its own, freed with it.
         tokens: the vocabulary's.
+        stood: the special tokens that the grammar names, each with the token that stands for it.
         positive: whether a refused byte means that nothing that begins with it is allowed.
     """
 
-    def __init__(self, sampler: Any, tokens: Tokens, *, positive: bool) -> None:
+    def __init__(self, sampler: Any, tokens: Tokens, stood: Mapping[int, int], *, positive: bool) -> None:
         self._sampler = sampler
         self._tokens = tokens
+        self._stood = stood
         self._positive = positive
         self._partial = b""
         """The bytes of a character that is not complete yet."""
@@ -150,7 +185,8 @@ class Grammar:
 
     def clone(self) -> Grammar:
         """A grammar of its own that stands where this one stands; nothing has been allowed to it yet."""
-        clone = Grammar(lib.llama_sampler_clone(self._sampler), self._tokens, positive=self._positive)
+        sampler = lib.llama_sampler_clone(self._sampler)
+        clone = Grammar(sampler, self._tokens, self._stood, positive=self._positive)
         clone._partial = self._partial
         return clone
 
@@ -161,6 +197,9 @@ class Grammar:
         answers = [self._ask(asked[start : start + _BATCH]) for start in range(0, asked.size, _BATCH)]
         if answers:
             mask[mask] = np.concatenate(answers)
+        for special, standing in self._stood.items():
+            if (at := tokens == special).any():
+                mask[at] |= self._takes(standing)
         self._passed.append(tokens[mask])
         return mask
 
@@ -174,16 +213,42 @@ class Grammar:
         parts = [known.by_first_byte[byte] for byte in np.flatnonzero(open_)]
         if 2 * sum(map(len, parts)) > len(known.pieces):
             return None
-        return np.concatenate((known.eog, *parts))
+        named = [token for token in self._stood if not known.is_eog[token]]
+        return np.concatenate((known.eog, np.array(named, np.int32), *parts))
+
+    def refused(self) -> Ids | None:
+        """None: what a grammar refuses is never known before it is asked."""
+        return None
+
+    def after(self, text: bytes) -> Grammar | None:
+        """A grammar behind `text`, or None; see `engine.constraint.Constraint.after`."""
+        known = self._tokens
+        if text and not ((first := known.spelling(text)) >= 0 and self._takes(first)):
+            return None  # mostly so, and a clone costs more than to ask
+        behind = self.clone()
+        while text:
+            token = known.spelling(text)
+            if token < 0 or not behind.allows(np.array([token], np.int32))[0]:
+                return None
+            behind.accept(token)
+            text = text[len(known.pieces[token]) :]
+        return behind
 
     def accept(self, token: int) -> None:
         """Goes on with a token that was allowed. Raises `ValueError` for any other: llama.cpp would abort."""
         if not any((passed == token).any() for passed in self._passed):
             raise ValueError("a token was to be accepted that was not allowed")
         self._passed.clear()
-        lib.llama_sampler_accept(self._sampler, token)
-        if not self._tokens.is_eog[token]:
-            self._partial = _partial(self._partial + self._tokens.pieces[token])
+        meant = self._stood.get(token, token)
+        if self._tokens.is_eog[token] and not (meant != token and self._takes(meant)):
+            lib.llama_sampler_accept(self._sampler, token)
+            return
+        lib.llama_sampler_accept(self._sampler, meant)
+        self._partial = _partial(self._partial + self._tokens.pieces[meant])
+
+    def _takes(self, token: int) -> bool:
+        """Whether one token may come next that is possible, or stands for one."""
+        return bool(self._ask(np.array([token], np.int32))[0])
 
     def _ask(self, tokens: Ids) -> Mask:
         """What llama.cpp says of at most `_BATCH` possible tokens, and UTF-8 does not forbid."""

@@ -12,7 +12,7 @@ from b3node.engine.constraint import Ids, Mask
 class FakeConstraint:
     """Implements `engine.constraint.Constraint`: the n-th token must be one of the n-th set; then nothing may follow.
 
-    With `narrows`, it says among which of 50 tokens the allowed ones are: themselves, and so many others.
+    Its text is one byte a token. With `narrows`, it says among which of 50 tokens the allowed ones are: themselves, and so many others.
     """
 
     def __init__(self, *allowed: Collection[int], narrows: int | None = None) -> None:
@@ -44,3 +44,14 @@ class FakeConstraint:
             raise ValueError("a token was accepted that nobody asked about")
         self._passed.clear()
         self.accepted.append(token)
+
+    def refused(self) -> None:
+        return None
+
+    def after(self, text: bytes) -> FakeConstraint | None:
+        behind = FakeConstraint(*self.allowed, narrows=self.narrows)
+        for token in (*self.accepted, *text):
+            if token not in behind.now:
+                return None
+            behind.accepted.append(token)
+        return behind

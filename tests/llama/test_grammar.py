@@ -6,6 +6,7 @@ import gc
 import itertools
 import json
 import random
+import re
 import subprocess
 import sys
 import textwrap
@@ -20,9 +21,21 @@ from b3node.grammar import json_object_gbnf, schema_to_gbnf
 from b3node.llama import grammar
 from b3node.llama.grammar import Grammar, Grammars
 from b3node.llama.library import lib
+from b3node.llama.stand_ins import STAND_INS
 from b3node.llama.vocab import Vocabulary
 from tests.llama.sentencepiece import sentencepiece_model
-from tests.zoo.vocabulary import END_THINK, ENDOFTEXT, EOG, IM_END, IM_START, SPECIALS, THINK, base
+from tests.zoo.vocabulary import (
+    END_THINK,
+    END_TOOL_CALL,
+    ENDOFTEXT,
+    EOG,
+    IM_END,
+    IM_START,
+    SPECIALS,
+    THINK,
+    TOOL_CALL,
+    base,
+)
 
 STRING = r'root ::= "\"" [ !#-\[\]-\uD7FF\uE000-\U0010FFFF]* "\""' + "\n"
 
@@ -117,6 +130,181 @@ def test_special_tokens_are_not_allowed_by_their_text(grammars, token) -> None:
     constraint = grammars.constrain(f'root ::= "{text}"')
 
     assert allowed(constraint) == {ord("<")}
+
+
+# ------------------------------------------------------------------------------------------------ special tokens
+
+
+def spelled(constraint: Grammar, *parts: str | int) -> Grammar:
+    """Goes on with texts, byte by byte, and tokens."""
+    for part in parts:
+        if isinstance(part, str):
+            write(constraint, part)
+        else:
+            assert takes(constraint, part), part
+            constraint.accept(part)
+    return constraint
+
+
+def test_a_named_token_is_that_token_alone(grammars) -> None:
+    """A grammar that names a special token gets it, never its characters, and nothing else goes on."""
+    constraint = grammars.constrain(f'root ::= <[{TOOL_CALL}]> "a"+ <[{END_TOOL_CALL}]>?')
+
+    assert allowed(constraint) == {TOOL_CALL}
+    assert allowed(spelled(constraint, TOOL_CALL)) == {ord("a")}
+    assert allowed(spelled(constraint, "aa")) == {ord("a"), END_TOOL_CALL, *EOG}
+    assert allowed(spelled(constraint, END_TOOL_CALL)) == set(EOG)
+
+
+@pytest.mark.parametrize("text", ["[^<]*", "[^\\u00e9]*", ".*", "[ -~]*"])
+def test_a_named_token_ends_text_that_may_hold_its_characters(grammars, text) -> None:
+    """Where any text may stand, the token is the token: what it ends has ended."""
+    constraint = grammars.constrain(f"root ::= {text} <[{END_TOOL_CALL}]>")
+
+    spelled(constraint, "/tool_call>", END_TOOL_CALL)
+
+    assert allowed(constraint) == set(EOG)
+
+
+def test_other_special_tokens_stay_refused(grammars) -> None:
+    """Those that the grammar does not name are not text of it, wherever it stands."""
+    constraint = grammars.constrain(f"root ::= <[{THINK}]> .* <[{END_THINK}]> .*")
+    for _ in range(2):
+        specials = allowed(constraint) & {base().id(text) for text in SPECIALS}
+        assert specials == {THINK}
+        spelled(constraint, THINK)
+        assert allowed(constraint) & {THINK, END_THINK, TOOL_CALL, IM_START} == {END_THINK}
+        constraint = grammars.constrain(f"root ::= <[{THINK}]> .* <[{END_THINK}]> .*")
+
+
+def test_an_end_of_generation_may_be_named(grammars) -> None:
+    """Where a family ends a call with one, the grammar asks for it, and takes no other end there."""
+    constraint = grammars.constrain(f'root ::= "a" <[{ENDOFTEXT}]>')
+
+    assert not allowed(constraint) & EOG
+    assert allowed(spelled(constraint, "a")) == {ENDOFTEXT}
+    constraint.accept(ENDOFTEXT)
+    assert allowed(constraint) == set(EOG)
+
+
+def test_named_tokens_are_among_what_narrowing_leaves(grammars) -> None:
+    """Each once, ends of generation too."""
+    constraint = grammars.constrain(f'root ::= <[{TOOL_CALL}]> | <[{IM_END}]> | "x"')
+
+    narrowed = constraint.narrow()
+
+    assert narrowed is not None
+    assert set(narrowed.tolist()) >= allowed(constraint) == {TOOL_CALL, IM_END, ord("x")}
+    assert len(set(narrowed.tolist())) == len(narrowed)
+
+
+def test_what_looks_like_a_name_inside_a_literal_is_text(grammars) -> None:
+    """A client's words in a literal, a class or a comment name nothing."""
+    constraint = grammars.constrain(f'root ::= "<[{THINK}]>\\"<[1]>" [<[2\\]>] # <[{END_THINK}]> <x>\n')
+
+    write(constraint, f'<[{THINK}]>"<[1]>]')
+
+    assert allowed(constraint) == set(EOG)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "root ::= <[65]>",
+        "root ::= <[999999999]>",
+        "root ::= <[-1]>",
+        "root ::= <think>",
+        f"root ::= !<[{THINK}]>",
+        "root ::= <[",
+    ],
+)
+def test_names_that_mean_no_special_token_are_refused(grammars, text) -> None:
+    """Plain tokens, none at all, tokens by their text and negated ones: no grammar, and no crash."""
+    with pytest.raises(ConstraintError):
+        grammars.constrain(text)
+    assert not grammars.runs(text)
+
+
+def test_more_names_than_can_be_told_apart_are_refused(grammars, monkeypatch) -> None:
+    """There are as many as there are characters to stand for them."""
+    monkeypatch.setattr(grammars.tokens, "stand_ins", grammars.tokens.stand_ins[:2])
+    three = f"root ::= <[{THINK}]> <[{END_THINK}]> <[{TOOL_CALL}]>"
+
+    assert allowed(grammars.constrain(f"root ::= <[{THINK}]> <[{END_THINK}]>")) == {THINK}
+    with pytest.raises(ConstraintError):
+        grammars.constrain(three)
+
+
+@pytest.mark.parametrize("character", STAND_INS)
+def test_plain_text_has_no_character_that_stands_for_a_token(grammars, character) -> None:
+    """Not even where a grammar would take it: it could not be told from the token."""
+    assert character not in allowed(grammars.constrain("root ::= [\\x01-\\x7f]*"))
+
+
+def test_no_named_token_within_a_character(grammars) -> None:
+    """Half a character has to be completed first."""
+    constraint = write(grammars.constrain(f"root ::= .* <[{END_THINK}]>"), b"\xc3")
+
+    assert allowed(constraint) == set(range(0x80, 0xC0))
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    text=st.sampled_from([
+        f"root ::= (<[{TOOL_CALL}]> [a-c]{{1,3}} <[{END_TOOL_CALL}]>){{1,3}}",
+        f'root ::= <[{THINK}]> .{{0,4}} <[{END_THINK}]> "x"',
+        f"root ::= ([a-c] | <[{THINK}]> | <[{IM_END}]>)*",
+    ]),
+)  # fmt: skip
+def test_texts_with_named_tokens_never_leave_their_grammar(grammars, seed, text) -> None:
+    """Whatever is drawn, the tokens' order is one that the grammar has, and llama.cpp never aborts."""
+    constraint, source = grammars.constrain(text), random.Random(seed)
+    row = np.random.default_rng(seed).normal(0, 1, len(constraint._tokens.pieces)).astype(np.float32)
+    row[[THINK, END_THINK, TOOL_CALL, END_TOOL_CALL, IM_END]] += 5
+    written = b""
+    for _ in range(60):
+        token = draw(row, constraint, temperature=1.0, top_p=1.0, source=source)
+        if token in EOG:
+            break
+        written += constraint._tokens.pieces[token] if token < THINK else f"[{token}]".encode()
+
+    pattern = {
+        "root ::= (": rb"(\[%d\][abc]{0,3}(\[%d\])?){0,3}" % (TOOL_CALL, END_TOOL_CALL),
+        "root ::= <": rb"(?s:\[%d\].{0,16}(\[%d\]x?)?)" % (THINK, END_THINK),
+        "root ::= ([": rb"([abc]|\[%d\])*" % THINK,
+    }
+    begin = max((key for key in pattern if text.startswith(key)), key=len)
+    assert re.fullmatch(pattern[begin], written)
+
+
+# ------------------------------------------------------------------------------------------------- text ahead
+
+
+@pytest.mark.parametrize("text", [b"", b"{", b'{"a', b'{"a": "\xc3', b"[", b"{{", b'{"\x01', b'{"\xff'])
+def test_what_stands_behind_a_text_is_what_accepting_it_gives(grammars, text) -> None:
+    """A copy behind the text, or nothing where it is refused; the grammar itself stands where it stood."""
+    constraint = grammars.constrain(json_object_gbnf())
+    before, by_hand = allowed(constraint), grammars.constrain(json_object_gbnf())
+    taken = all(takes(by_hand, byte) and not by_hand.accept(byte) for byte in text)
+
+    behind = constraint.after(text)
+
+    assert (behind is not None) == taken
+    assert behind is None or allowed(behind) == allowed(by_hand)
+    assert allowed(constraint) == before
+
+
+def test_a_vocabulary_without_all_bytes_spells_with_what_it_has(grammars, monkeypatch) -> None:
+    """Where a byte has no token of its own, the longest one that fits is taken."""
+    constraint = grammars.constrain('root ::= "the" [a-z]*')
+    monkeypatch.setattr(grammars.tokens, "_alone", {})
+
+    behind = constraint.after(b"then")
+
+    assert behind is not None
+    assert ord("n") in allowed(behind)
+    assert constraint.after(b"to") is None
 
 
 # ------------------------------------------------------------------------------------------------- characters
