@@ -5,6 +5,7 @@ Recursion in the schema is recursion of rules. The order of alternatives is the 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Final
 
@@ -39,6 +40,9 @@ _FREE: Final[dict[Type, str]] = {
     "number": "number",
 }
 
+JSON: Final = {"true": "true", "false": "false", "null": "null"}
+PYTHON: Final = {"true": "True", "false": "False", "null": "None"}
+
 
 class Compiler:
     """The compiler of one schema.
@@ -47,17 +51,21 @@ class Compiler:
         obligations: the schema, resolved.
         max_rules: rules that may be made.
         max_states: states that one automaton may have.
+        words: how true, false and null are written, where JSON's words are not meant.
     """
 
-    def __init__(self, obligations: Obligations, *, max_rules: int, max_states: int) -> None:
+    def __init__(
+        self, obligations: Obligations, *, max_rules: int, max_states: int, words: Mapping[str, str] = JSON
+    ) -> None:
         self._obligations = obligations
-        self._rules = Rules(max_rules)
-        self._strings = Strings(obligations.algebra, self._rules, max_states)
-        self._objects = Objects(obligations, self._rules, self._strings, self.value)
-        self._arrays = Arrays(obligations, self._rules, self.value, self.finite, self._literal)
+        self._words = words
+        self.rules: Final = Rules(max_rules)
+        self._strings = Strings(obligations.algebra, self.rules, max_states)
+        self._objects = Objects(obligations, self.rules, self._strings, self.value)
+        self._arrays = Arrays(obligations, self.rules, self.value, self.finite, self._literal)
         self._numbers: Numbers | None = None
-        self._known: dict[Lits, Row] = {}
-        self._todo: list[tuple[Lits, int]] = []
+        self._known: dict[tuple[Lits, tuple[Type, ...]], Row] = {}
+        self._todo: list[tuple[Lits, tuple[Type, ...], int]] = []
         self._number_rows: dict[Dnf, Row] = {}
 
     def grammar(self) -> str:
@@ -67,31 +75,34 @@ class Compiler:
             Unsatisfiable: no value conforms.
             Inexact: the schema cannot be enforced exactly within the bounds.
         """
-        root = self._rules.of(self.value(lit(self._obligations.document.root)))
+        return self.printed(self.value(lit(self._obligations.document.root)), library.json_rules())
+
+    def printed(self, root: Row, shared: Mapping[str, str]) -> str:
+        """The GBNF that begins with a row of rules made here; `shared` rules may be named. Raises as `grammar`."""
+        rule = self.rules.of(root)
         while self._todo:
-            lits, rule = self._todo.pop()
-            self._fill(lits, rule)
-        table = self._rules.cleaned(root)
+            self._fill(*self._todo.pop())
+        table = self.rules.cleaned(rule)
         if table is None:
             raise Unsatisfiable("", "no value can satisfy this schema")
-        return printed(table, library.json_rules())
+        return printed(table, shared)
 
-    def value(self, lits: Lits) -> Row:
-        """The rule of an obligation."""
-        if lits == TRUE:
+    def value(self, lits: Lits, types: tuple[Type, ...] = TYPES) -> Row:
+        """The rule of an obligation, for values of some types."""
+        if lits == TRUE and types == TYPES:
             return ("value",)
-        if lits not in self._known:
-            rule = self._rules.new()
-            self._known[lits] = (rule,)
-            self._todo.append((lits, rule))
-        return self._known[lits]
+        if (lits, types) not in self._known:
+            rule = self.rules.new()
+            self._known[lits, types] = (rule,)
+            self._todo.append((lits, types, rule))
+        return self._known[lits, types]
 
-    def _fill(self, lits: Lits, rule: int) -> None:
+    def _fill(self, lits: Lits, types: tuple[Type, ...], rule: int) -> None:
         try:
-            for type_ in TYPES:
+            for type_ in types:
                 dnf = self._obligations.shapes(lits, type_)
                 for row in self._rows(type_, dnf):
-                    self._rules.add(rule, row)
+                    self.rules.add(rule, row)
         except Inexact as error:
             if error.pointer:
                 raise
@@ -116,7 +127,7 @@ class Compiler:
         bodies: list[Row] = []
         for shape in dnf:
             if isinstance(shape, Words):
-                rows += [(literal(text),) for text in sorted(shape.texts)]
+                rows += [(literal(self._words[text]),) for text in sorted(shape.texts)]
             elif isinstance(shape, Array | Object) and shape.values is not None:
                 rows += [self._literal(self._obligations.listed[text]) for text in sorted(shape.values)]
             elif isinstance(shape, Array):
@@ -124,7 +135,7 @@ class Compiler:
             elif isinstance(shape, Object):
                 bodies.append(self._objects.body(shape))
         mark = '"{"' if type_ == "object" else '"["'
-        return [*rows, (mark, self._rules.of(*bodies))] if bodies else rows
+        return [*rows, (mark, self.rules.of(*bodies))] if bodies else rows
 
     def _number(self, dnf: Dnf) -> Row:
         shapes = [shape for shape in dnf if isinstance(shape, Number)]
@@ -142,7 +153,7 @@ class Compiler:
         if isinstance(value, str):
             return (literal('"' + escaped(value) + '"'),)
         if isinstance(value, bool) or value is None:
-            return (literal({True: "true", False: "false", None: "null"}[value]),)
+            return (literal(self._words[{True: "true", False: "false", None: "null"}[value]]),)
         if isinstance(value, int | float):
             return (literal(spelled(Decimal(value) if isinstance(value, int) else Decimal(repr(value)))),)
         row: list[str | int] = []
