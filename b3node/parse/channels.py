@@ -117,6 +117,10 @@ class Channels:
         self._marker = b""
         return out + self.feed(rest)
 
+    def abandon(self, written: bytes) -> list[Piece]:
+        """The answer ends before it is known whether what looked like a call is one: text, unless special tokens say so."""
+        return [] if MARK in self._marker else self.refuse(written, b"") + self.finish()
+
     def _scan(self, data: bytes, at: int, out: list[Piece]) -> None:
         """Goes on at `at` with what is not told yet; before it is the beginning of a marker, if a search is on."""
         start = 0 if self._state is not None else at

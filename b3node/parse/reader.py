@@ -1,0 +1,118 @@
+"""The parser of an answer in any dialect: channels, and what the calls among them say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from b3node.contract.request import FunctionTool
+from b3node.dialects.dialect import PLAIN
+from b3node.dialects.outline import Reading
+from b3node.parse.call import Judge
+from b3node.parse.channels import Channels, Piece
+from b3node.parse.deltas import Delta, ReasoningDelta, TextDelta
+from b3node.parse.parser import Parser
+from b3node.parse.section import Outcome, Section, spelling
+from b3node.parse.text import TextParser
+from b3node.parse.utf8 import Utf8Decoder
+
+
+def parser_of(reading: Reading, tools: Sequence[FunctionTool], judge: Judge) -> Parser:
+    """The parser of one answer.
+
+    `judge` says of a function's name and a JSON object's text whether they are a call that may be reported complete; it is
+    asked once for each call, at its end. A call that it refuses, or whose arguments are no JSON, is never ended:
+    nothing that follows is read. A call of a function that is not among `tools` is text, as it was written.
+    """
+    if reading.dialect == PLAIN and not reading.specials:
+        return TextParser()
+    return Reader(reading, tools, judge)
+
+
+class Reader:
+    """A `Parser` of channels and calls."""
+
+    def __init__(self, reading: Reading, tools: Sequence[FunctionTool], judge: Judge) -> None:
+        self._reading, self._judge = reading, judge
+        self._tools = {tool.name: tool for tool in tools}
+        self._channels = Channels(reading)
+        self._section: Section | None = None
+        self._channel: Literal["thought", "text", "call"] = "text"
+        self._utf8 = Utf8Decoder()
+        self._broken = False
+
+    @property
+    def thinking(self) -> bool:
+        """Whether what comes next belongs to a thought, as far as is known."""
+        return self._channels.thinking
+
+    def feed(self, piece: bytes) -> list[Delta]:
+        """What is certain once `piece` is known."""
+        out: list[Delta] = []
+        if not self._broken:
+            self._read(self._channels.feed(piece), out)
+        return out
+
+    def finish(self) -> list[Delta]:
+        """What was held back. A call whose arguments are whole is ended, any other one stays open."""
+        out: list[Delta] = []
+        if self._broken:
+            return out
+        self._read(self._channels.finish(), out)
+        section = self._section
+        if section is not None:
+            out += section.finish()
+            if not section.begun:
+                self._read(self._channels.abandon(section.written + section.rest), out)
+        self._switch("call", out)
+        return out
+
+    def _read(self, pieces: list[Piece], out: list[Delta]) -> None:
+        while pieces:
+            following: list[Piece] = []
+            for channel, data in pieces:
+                if channel == "call":
+                    following = self._call(data, out)
+                else:
+                    self._say(channel, data, out)
+            pieces = following
+
+    def _say(self, channel: Literal["thought", "text"], data: bytes, out: list[Delta]) -> None:
+        if channel != self._channel:
+            self._switch(channel, out)
+        text = self._utf8.feed(data)
+        if text:
+            out.append(TextDelta(text) if channel == "text" else ReasoningDelta(text))
+
+    def _switch(self, channel: Literal["thought", "text", "call"], out: list[Delta]) -> None:
+        """Another channel goes on: a character that was begun is never completed."""
+        text = self._utf8.finish()
+        if text:
+            out.append(TextDelta(text) if self._channel == "text" else ReasoningDelta(text))
+        self._channel, self._utf8 = channel, Utf8Decoder()
+
+    def _call(self, data: bytes, out: list[Delta]) -> list[Piece]:
+        """More of a section of calls; what is no longer of it."""
+        section = self._section
+        if section is None:
+            calls = self._channels.calls
+            if calls is None:
+                return []
+            section = self._section = Section(
+                spelling(calls, self._reading.specials), self._tools, self._judge
+            )
+        told = section.feed(data)
+        if told:
+            self._switch("call", out)
+            out += told
+        if section.outcome is Outcome.OPEN:
+            return []
+        self._section = None
+        if section.begun:
+            self._channels.settle()
+        if section.outcome is Outcome.BROKEN:
+            self._broken = True
+            return []
+        if section.outcome is Outcome.REFUSED:
+            return self._channels.refuse(section.written, section.rest)
+        return self._channels.leave(section.rest)

@@ -1,0 +1,227 @@
+"""A section of calls: the markers around each, and how its body is read.
+
+What is read here begins behind the marker that opens the first call (`parse.channels`). Ids and indices are read
+and forgotten. A closing marker that is missing is forgiven: what ends a generation is not sent, and whether a call is
+complete is a question of its arguments.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from b3node.contract.request import FunctionTool
+from b3node.dialects.dialect import (
+    Arguments,
+    Calls,
+    Hole,
+    JsonArguments,
+    KeyedBody,
+    NamedBody,
+    ObjectBody,
+    Pattern,
+)
+from b3node.parse.call import Call, Judge
+from b3node.parse.deltas import Delta
+from b3node.parse.markers import Markers, marked, spelled
+from b3node.parse.objects import json_object, keyed_body, object_body
+from b3node.parse.source import HELD, Source, Step, Unlike
+from b3node.parse.views import literal_parts
+
+_identifier = re.compile(rb"[A-Za-z0-9_\-]+")
+_forgotten: Final = {"id": re.compile(rb"[A-Za-z0-9_.:\-]+"), "index": re.compile(rb"[0-9]+")}
+_MOST_HOLE: Final = 256
+"""Bytes of an id or an index."""
+
+Parts = tuple[Markers[bool] | Hole, ...]
+
+
+class Spelling(NamedTuple):
+    """How calls are spelled, made ready for reading.
+
+    `following` is what stands between two calls (True) or ends the section (False).
+    """
+
+    calls: Calls
+    specials: tuple[str, ...]
+    texts: Markers[bytes]
+    head: Parts
+    rest: Parts
+    between: Parts
+    closers: tuple[Markers[bool], ...]
+    following: Markers[bool]
+
+
+@lru_cache(64)
+def spelling(calls: Calls, specials: tuple[str, ...]) -> Spelling:
+    """The spelling of `calls`, with those special tokens in its markers."""
+    first = calls.open[:1] if calls.open and isinstance(calls.open[0], str) else ()
+    upcoming = "\n".join([calls.between, *(part for part in first if isinstance(part, str))])
+    return Spelling(
+        calls,
+        specials,
+        Markers((tuple(marked(special, specials)), special.encode()) for special in specials),
+        _parts(first, specials),
+        _parts(literal_parts(calls.open), specials),
+        _parts(calls.body.between if isinstance(calls.body, NamedBody) else (), specials),
+        tuple(Markers([(spelled(part, specials), True)]) for part in calls.close.split()),
+        Markers([(spelled(calls.section.close, specials), False), (spelled(upcoming, specials), True)]),
+    )
+
+
+def _parts(pattern: Pattern, specials: Sequence[str]) -> Parts:
+    made = (
+        part if isinstance(part, Hole) else Markers([(spelled(part, specials), True)]) for part in pattern
+    )
+    return tuple(part for part in made if isinstance(part, Hole) or part)
+
+
+class Outcome(enum.Enum):
+    """How the reading of calls stands."""
+
+    OPEN = "more belongs to it"
+    OVER = "what is left belongs to it no longer"
+    REFUSED = "what was written since the last call is none"
+    BROKEN = "the last call is none that can be ended"
+
+
+class Section:
+    """Reads calls until they are over.
+
+    `begun` says that there is one: until then, all that was read may turn out to be text.
+    """
+
+    def __init__(self, how: Spelling, tools: Mapping[str, FunctionTool], judge: Judge) -> None:
+        self._how, self._tools, self._judge = how, tools, judge
+        self._source = Source(how.texts)
+        self._out: list[Delta] = []
+        self._call = Call(self._source, tools, judge, self._out)
+        self._steps = self._read()
+        self.outcome = Outcome.OPEN
+        self.begun = False
+
+    @property
+    def written(self) -> bytes:
+        """What is refused."""
+        return self._source.written()
+
+    @property
+    def rest(self) -> bytes:
+        """What was not read of what was fed."""
+        return self._source.rest()
+
+    def feed(self, piece: bytes) -> list[Delta]:
+        """What is certain once `piece` is known. Not to be called but while it is open."""
+        room = HELD - self._source.size if self._source.keeping else len(piece)
+        self._advance(piece[:room])
+        if len(piece) > room and self.outcome is Outcome.OPEN and self._source.keeping:
+            self.outcome = Outcome.REFUSED
+        if len(piece) > room:
+            if self.outcome is Outcome.OPEN:
+                self._advance(piece[room:])
+            else:
+                self._source.feed(piece[room:])
+        return self._told()
+
+    def finish(self) -> list[Delta]:
+        """What is certain now that nothing follows: the end of a call that only lacks its closing."""
+        if self._call.whole:
+            self._end()
+        return self._told()
+
+    def _advance(self, piece: bytes) -> None:
+        self._source.feed(piece)
+        try:
+            next(self._steps)
+        except StopIteration:
+            self.outcome = Outcome.OVER
+        except Unlike:
+            self.outcome = Outcome.REFUSED if self._source.keeping else Outcome.BROKEN
+        self._call.flush()
+
+    def _told(self) -> list[Delta]:
+        told = self._out[:]
+        self._out.clear()
+        self.begun = self.begun or bool(told)
+        return told
+
+    def _end(self) -> None:
+        try:
+            self._call.end()
+        except Unlike:
+            self.outcome = Outcome.BROKEN
+        self._call.whole = False
+
+    def _read(self) -> Step[None]:
+        how, source = self._how, self._source
+        source.keep()
+        while True:
+            yield from _pattern(source, how.rest)
+            yield from self._body()
+            self._call.end()
+            self._call.whole = False
+            for closer in how.closers:
+                if not (yield from source.take(closer)):
+                    return
+            if how.calls.alone or not (yield from self._another()):
+                return
+            self._call = Call(source, self._tools, self._judge, self._out)
+
+    def _another(self) -> Step[bool]:
+        """Whether another call comes in this section; takes what stands before it, or the section's end."""
+        how, source = self._how, self._source
+        source.keep()
+        if not how.calls.section.open and not (how.calls.bare and how.following):
+            return False
+        found = yield from source.take(how.following)
+        if found is None and not how.calls.between.strip() and not how.head:
+            found = (yield from source.space()) == _BRACE
+        if not found:
+            source.release()
+        return bool(found)
+
+    def _body(self) -> Step[None]:
+        body, source, call = self._how.calls.body, self._source, self._call
+        if isinstance(body, ObjectBody):
+            yield from object_body(source, call, body)
+        elif isinstance(body, KeyedBody):
+            yield from keyed_body(source, call)
+        else:
+            call.start((yield from _name(source, call)))
+            yield from _pattern(source, self._how.between)
+            yield from self._arguments(body.arguments)
+
+    def _arguments(self, form: Arguments) -> Step[None]:
+        if isinstance(form, JsonArguments):
+            yield from json_object(self._source, self._call)
+        else:
+            raise Unlike
+
+
+_BRACE: Final = 0x7B
+
+
+def _pattern(source: Source, parts: Parts) -> Step[None]:
+    for part in parts:
+        if isinstance(part, Hole):
+            yield from source.space()
+            yield from source.run(_forgotten[part.kind], _MOST_HOLE)
+        else:
+            yield from source.must(part)
+
+
+def _name(source: Source, call: Call) -> Step[str]:
+    """A function's name; refused as soon as no function's name begins so."""
+    yield from source.space()
+    while True:
+        found = _identifier.match(source.data, source.at)
+        said = found[0] if found else b""
+        if not call.may_be(said):
+            raise Unlike
+        if source.at + len(said) < len(source.data):
+            source.at += len(said)
+            return said.decode()
+        yield
