@@ -22,6 +22,7 @@ from msgspec.structs import replace
 
 from b3node.contract.request import FunctionTool, TextPart
 from b3node.prompt.abilities import Abilities
+from b3node.prompt.asides import SILENT_USER, Aside, told
 from b3node.prompt.messages import function
 from b3node.prompt.sandbox import to_json
 from b3node.prompt.turns import (
@@ -44,12 +45,11 @@ GENERIC: Final = (
 
 _BLANK: Final = " "
 """The text of an assistant turn that says nothing, for templates that insist on one."""
-_EMPTY_USER: Final = UserTurn((TextPart(""),))
 
 
 def fit(conversation: Conversation, able: Abilities) -> Conversation:
     """A conversation that says the same and that a template with these abilities can write."""
-    turns: Iterator[Turn] = (_shaped(turn, able) for turn in conversation.turns)
+    turns = _shaped(conversation.turns, able)
     if able.calls and not able.parallel:
         turns = _one_call_a_turn(turns)
     if not able.results or not (able.tools or able.calls):
@@ -61,21 +61,26 @@ def fit(conversation: Conversation, able: Abilities) -> Conversation:
         turns = _with_system(turns, system)
         system = ""
     tools = conversation.tools if able.tools else ()
-    return Conversation(system, tuple(_ordered(turns, able)), tools)
+    return Conversation(system, tuple(_ordered(turns, able)), tools, able.thoughts)
 
 
-def _shaped(turn: Turn, able: Abilities) -> Turn:
-    """An assistant turn whose calls have the right form, or are text."""
-    if not isinstance(turn, AssistantTurn):
-        return turn
+def _shaped(turns: tuple[Turn, ...], able: Abilities) -> Iterator[Turn]:
+    """Assistant turns whose calls have the right form, or are text; what is said beside calls told as it can be."""
+    last = max((index for index, turn in enumerate(turns) if isinstance(turn, UserTurn)), default=-1)
+    for index, turn in enumerate(turns):
+        if isinstance(turn, AssistantTurn):
+            yield from _assistant(turn, able, able.aside if index > last else able.old_aside)
+        else:
+            yield turn
+
+
+def _assistant(turn: AssistantTurn, able: Abilities, aside: Aside) -> tuple[Turn, ...]:
     if not turn.calls:
-        return turn if turn.text or able.empty_answer else replace(turn, text=_BLANK)
+        return (turn if turn.text or able.empty_answer else replace(turn, text=_BLANK),)
     if not able.calls:
         written = [turn.text, *(_call_as_text(call) for call in turn.calls)]
-        return AssistantTurn("\n".join(text for text in written if text), turn.reasoning)
-    if turn.text and turn.reasoning and not able.thought_beside_text:
-        turn = replace(turn, text="", reasoning=turn.reasoning + PARAGRAPH + turn.text)
-    return replace(turn, calls=tuple(_formed(call, able) for call in turn.calls))
+        return (AssistantTurn("\n".join(text for text in written if text), turn.reasoning),)
+    return told(replace(turn, calls=tuple(_formed(call, able) for call in turn.calls)), aside)
 
 
 def _formed(call: Call, able: Abilities) -> Call:
@@ -143,7 +148,9 @@ def _ordered(turns: Iterator[Turn], able: Abilities) -> list[Turn]:
             ordered += [AssistantTurn("" if able.empty_answer else _BLANK), turn]
         else:
             ordered.append(turn)
-    return [_EMPTY_USER, *ordered] if _wants_user_first(ordered, able) else ordered
+    if ordered and isinstance(ordered[-1], AssistantTurn) and not able.answer_last:
+        ordered.append(SILENT_USER)
+    return [SILENT_USER, *ordered] if _wants_user_first(ordered, able) else ordered
 
 
 def _wants_user_first(turns: list[Turn], able: Abilities) -> bool:

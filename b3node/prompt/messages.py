@@ -3,7 +3,7 @@
 Templates differ in what they look for, so each thing stands under every name in use: a thought under
 `reasoning_content`, `reasoning` and `thinking`, a tool's result under `content` with the function's `name`
 beside it. What is not there is absent, never None and never an empty list: templates print `None`, and some
-refuse an empty `tool_calls`. `content` is always a string.
+refuse an empty `tool_calls`. `content` is a string, but for assistant turns of templates that want thoughts in it.
 
 Everything that a client wrote is in the private alphabet (see `provenance`); roles, types and ids are ours.
 """
@@ -14,18 +14,32 @@ from typing import Final
 
 from b3node.contract.request import FunctionTool, ImagePart
 from b3node.prompt.provenance import IMAGE, client, client_value, schema
-from b3node.prompt.turns import AssistantTurn, Call, Conversation, ToolTurn, Turn, UserTurn
+from b3node.prompt.turns import (
+    AssistantTurn,
+    Call,
+    Conversation,
+    Thoughts,
+    ToolTurn,
+    Turn,
+    UserTurn,
+)
 
 Json = dict[str, object]
 
 NO_PARAMETERS: Final[Json] = {"type": "object", "properties": {}}
 """The schema of a function that takes no arguments."""
+_PARTS: Final = {
+    "chunks": (("thinking", "thinking"), ("text", "text")),
+    "blocks": (("thoughts", "text"), ("response", "text")),
+}
+"""The types of a thought's and of a text's part, each with the member that has the words."""
 
 
 def messages(conversation: Conversation) -> list[Json]:
     """The conversation's messages, a system message first if there is a system text."""
     system: list[Json] = [{"role": "system", "content": client(conversation.system)}]
-    return (system if conversation.system else []) + [_message(turn) for turn in conversation.turns]
+    thoughts = _needed(conversation)
+    return (system if conversation.system else []) + [_message(turn, thoughts) for turn in conversation.turns]
 
 
 def tools(declared: tuple[FunctionTool, ...]) -> list[Json] | None:
@@ -53,7 +67,13 @@ def _function(tool: FunctionTool) -> Json:
     }
 
 
-def _message(turn: Turn) -> Json:
+def _needed(conversation: Conversation) -> Thoughts:
+    """The form of the assistant's content: the template's for thoughts where there are any, else plain strings."""
+    said = (turn for turn in conversation.turns if isinstance(turn, AssistantTurn))
+    return conversation.thoughts if any(turn.reasoning for turn in said) else "field"
+
+
+def _message(turn: Turn, thoughts: Thoughts) -> Json:
     if isinstance(turn, UserTurn):
         return {"role": "user", "content": _content(turn)}
     if isinstance(turn, ToolTurn):
@@ -63,21 +83,33 @@ def _message(turn: Turn) -> Json:
             "name": client(turn.name),
             "content": client(turn.text),
         }
-    return _assistant(turn)
+    return _assistant(turn, thoughts)
 
 
 def _content(turn: UserTurn) -> str:
     return "\n".join(IMAGE if isinstance(part, ImagePart) else client(part.text) for part in turn.content)
 
 
-def _assistant(turn: AssistantTurn) -> Json:
-    message: Json = {"role": "assistant", "content": client(turn.text)}
-    if turn.reasoning:
+def _assistant(turn: AssistantTurn, thoughts: Thoughts) -> Json:
+    message: Json = {"role": "assistant", "content": _said(turn, thoughts)}
+    if turn.reasoning and thoughts == "field":
         thought = client(turn.reasoning)
         message |= {"reasoning_content": thought, "reasoning": thought, "thinking": thought}
     if turn.calls:
         message["tool_calls"] = [_call(call) for call in turn.calls]
     return message
+
+
+def _said(turn: AssistantTurn, thoughts: Thoughts) -> object:
+    """A turn's content: its text, or its thought and its text as parts."""
+    if thoughts == "field":
+        return client(turn.text)
+    parts = [
+        {"type": kind, member: client(words)}
+        for (kind, member), words in zip(_PARTS[thoughts], (turn.reasoning, turn.text), strict=True)
+        if words
+    ]
+    return {"blocks": parts} if thoughts == "blocks" else parts
 
 
 def _call(call: Call) -> Json:

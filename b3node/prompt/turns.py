@@ -82,12 +82,21 @@ class ToolTurn(msgspec.Struct, frozen=True, tag=True):
 Turn = UserTurn | AssistantTurn | ToolTurn
 
 
+Thoughts = Literal["field", "chunks", "blocks"]
+"""Where a template looks for a turn's thought: in a field of its own, or in a part of the content, which then is a list
+of typed parts (`chunks`) or an object with one (`blocks`)."""
+
+
 class Conversation(msgspec.Struct, frozen=True):
-    """What a template is asked to write. `system` may be empty; `turns` never start with a result."""
+    """What a template is asked to write.
+
+    `system` may be empty; `turns` never start with a result. `thoughts` is the form in which the template is given them.
+    """
 
     system: str
     turns: tuple[Turn, ...]
     tools: tuple[FunctionTool, ...] = ()
+    thoughts: Thoughts = "field"
 
 
 def normalise(request: Request) -> Conversation:

@@ -22,9 +22,13 @@ ABLE = Abilities(
     results=True,
     parallel=True,
     loose_arguments=True,
-    thought_beside_text=True,
+    aside="text",
+    old_aside="text",
+    answer_last=True,
     reasoning=True,
 )
+CALL = "{% for call in m.tool_calls or [] %}{{ call | tojson }}{% endfor %}"
+ASIDES = {"aside", "old_aside"}
 LOOP = "{% for message in messages %}{{ message.role + message.content }}{% endfor %}"
 
 
@@ -59,7 +63,7 @@ def test_a_template_with_tools_can_do_everything() -> None:
 @pytest.mark.parametrize("source", [CHATML, PLAIN, LOOP])
 def test_a_template_of_turns_alone_lacks_functions(source) -> None:
     """Every turn is written, functions and calls are not."""
-    assert lacking(source) == {"tools", "calls", "parallel", "arguments", "loose_arguments"}
+    assert lacking(source) == {"tools", "calls", "parallel", "arguments", "loose_arguments", *ASIDES}
 
 
 @pytest.mark.parametrize(
@@ -111,7 +115,10 @@ CALLS = (
         ("{{ call.function.name + call.function.arguments }}", {"tools", "arguments"}),
         ("{{ call.function.arguments }}", {"tools", "arguments"}),
         ("{% if loop.first %}{{ call.function.arguments | tojson }}{% endif %}", {"tools", "parallel"}),
-        ("{{ call.function.name }}", {"tools", "calls", "parallel", "arguments", "loose_arguments"}),
+        (
+            "{{ call.function.name }}",
+            {"tools", "calls", "parallel", "arguments", "loose_arguments", *ASIDES},
+        ),
     ],
 )
 def test_the_form_of_arguments_is_the_one_that_comes_out_right(spelling, expected) -> None:
@@ -122,7 +129,11 @@ def test_the_form_of_arguments_is_the_one_that_comes_out_right(spelling, expecte
 @pytest.mark.parametrize(
     ("name", "missing"),
     [
-        ("meta-llama-Llama-3.1-8B-Instruct", {"parallel", "thought_beside_text"}),
+        ("meta-llama-Llama-3.1-8B-Instruct", {"parallel", "aside", "old_aside"}),
+        ("openai-gpt-oss-120b", {"parallel", "aside", "old_aside"}),
+        ("mistralai-Ministral-3-14B-Reasoning-2512", {"users_in_a_row", "thoughts", "answer_last"}),
+        ("Apertus-8B-Instruct", {"thoughts"}),
+        ("llama-cpp-deepseek-r1", {"calls", "results"}),
         ("Qwen-Qwen2.5-7B-Instruct", set()),
         ("Qwen3.5-4B", {"no_user", "loose_arguments"}),
         ("meetkai-functionary-medium-v3.2", {"arguments"}),
@@ -139,3 +150,80 @@ def test_real_templates_are_seen_for_what_they_are(name, missing) -> None:
 
     assert missing <= differing(able)
     assert missing or not differing(able)
+
+
+@pytest.mark.parametrize(
+    ("beside", "expected"),
+    [
+        ("{{ m.content }}%CALL%", ("text", "text")),
+        (
+            "{% if m.tool_calls %}{{ m.reasoning }}%CALL%{% else %}{{ m.content }}{% endif %}",
+            ("thought", "thought"),
+        ),
+        (
+            (
+                "{% if m.tool_calls %}{{ m.reasoning if user.last < loop.index0 }}%CALL%"
+                "{% else %}{{ m.content }}{% endif %}"
+            ),
+            ("thought", "turn"),
+        ),
+        ("%CALL%{{ m.content }}", ("turn", "turn")),
+        (
+            (
+                "{% if m.role == 'assistant' and loop.previtem.role == m.role %}{{ raise_exception('') }}"
+                "{% elif m.tool_calls %}%CALL%{% else %}{{ m.content }}{% endif %}"
+            ),
+            ("apart", "apart"),
+        ),
+    ],
+)
+def test_where_a_text_beside_a_call_can_stand_is_found(beside, expected) -> None:
+    """In its place, in the thought while that is written, in a turn before, or apart from it by a user's."""
+    last = (
+        "{% set user = namespace(last=-1) %}"
+        "{% for m in messages if m.role == 'user' %}{% set user.last = messages.index(m) %}{% endfor %}"
+    )
+    loop = "{% for m in messages %}" + beside.replace("%CALL%", CALL) + "{% endfor %}"
+    able = probe(ChatTemplate(last + loop))
+
+    assert (able.aside, able.old_aside) == expected
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("{{ m.thinking }}{{ m.content }}", "field"),
+        (
+            "{{ m.content if m.content is string else m.content | map(attribute='thinking') | join }}",
+            "chunks",
+        ),
+        ("{{ m.content if m.content is string else m.content.blocks[0].text }}", "blocks"),
+        ("{{ m.content }}", "field"),
+        ("{{ m.content | tojson }}", "field"),
+    ],
+)
+def test_where_a_template_looks_for_a_thought_is_found(said, expected) -> None:
+    """In a field, in a list of parts, in an object; a list that is printed as it is is no place for it."""
+    able = probe(ChatTemplate("{% for m in messages %}" + said + CALL + "{% endfor %}"))
+
+    assert able.thoughts == expected
+
+
+def test_a_template_that_spells_a_second_round_otherwise_cannot_write_calls() -> None:
+    """Some forget that they have begun a list, and leave its beginning out ever after."""
+    forgets = (
+        "{% set ns = namespace(begun=false) %}{% for m in messages %}{{ m.content }}"
+        "{% if m.tool_calls %}{{ '' if ns.begun else '<calls>' }}{% set ns.begun = true %}"
+        "{{ m.tool_calls[0].function.arguments | tojson }}</calls>{% endif %}{% endfor %}"
+    )
+
+    assert {"calls", "results"} <= lacking(forgets)
+
+
+def test_an_answer_at_the_end_needs_a_new_turn() -> None:
+    """A template that goes on with the last answer, or leaves the model after its end, is found."""
+    opens = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}{% if add_generation_prompt %}<a>{% endif %}"
+    goes_on = opens.replace("add_generation_prompt", "messages[-1].role == 'user'")
+
+    assert "answer_last" not in lacking(opens)
+    assert "answer_last" in lacking(goes_on)

@@ -137,13 +137,34 @@ def test_arguments_have_the_form_that_the_template_takes(arguments, lacking, exp
     assert got.turns[1] == AssistantTurn(calls=(Call("call00001", "f", expected),))
 
 
-def test_a_text_beside_a_thought_and_a_call_joins_the_thought() -> None:
-    """Only where all three meet; a thought before a plain answer stays apart."""
-    got = fitted(
-        talk(AssistantTurn("a", "t", (ONE,)), TOLD, AssistantTurn("b", "u")), thought_beside_text=False
-    )
+@pytest.mark.parametrize(
+    ("way", "expected"),
+    [
+        ("text", (AssistantTurn("a", "t", (ONE,)),)),
+        ("thought", (AssistantTurn("", "t\n\na", (ONE,)),)),
+        ("turn", (AssistantTurn("a"), AssistantTurn("", "t", (ONE,)))),
+        ("apart", (AssistantTurn("a"), says(""), AssistantTurn("", "t", (ONE,)))),
+    ],
+)
+def test_a_text_beside_a_call_is_told_as_the_template_can(way, expected) -> None:
+    """The calls stay before their results; a text without calls stays what it is."""
+    rest = (TOLD, AssistantTurn("b", "u"))
+    turns = (AssistantTurn("a", "t", (ONE,)), *rest)
 
-    assert got.turns == (AssistantTurn("", "t\n\na", (ONE,)), TOLD, AssistantTurn("b", "u"))
+    assert fitted(talk(*turns), aside=way, old_aside="text").turns == (*expected, *rest)
+    assert fitted(talk(*turns, says("v")), aside="text", old_aside=way).turns == (*expected, *rest, says("v"))
+
+
+def test_a_text_alone_becomes_a_thought() -> None:
+    """Nothing is put before it if nothing was thought."""
+    got = fitted(talk(AssistantTurn("a", "", (ONE,)), TOLD), aside="thought")
+
+    assert got.turns == (AssistantTurn("", "a", (ONE,)), TOLD)
+
+
+def test_the_form_of_thoughts_is_the_templates() -> None:
+    """It goes with the conversation."""
+    assert fitted(talk(says("u")), thoughts="chunks").thoughts == "chunks"
 
 
 def test_users_in_a_row_are_merged() -> None:
@@ -171,4 +192,6 @@ def test_an_empty_turn_stands_where_a_template_insists_on_one() -> None:
     assert fitted(alone, no_user=False).turns == (says(""), *alone.turns)
     assert fitted(talk(says("u"), AssistantTurn()), empty_answer=False).turns[1] == AssistantTurn(" ")
     assert fitted(result, user_after_result=False, empty_answer=False).turns[3] == AssistantTurn(" ")
+    answered = talk(says("u"), AssistantTurn("a"))
+    assert fitted(answered, answer_last=False).turns == (*answered.turns, says(""))
     assert fitted(result, user_after_result=False).turns == (*result.turns[:3], AssistantTurn(), says("v"))

@@ -65,6 +65,35 @@ def test_an_image_is_a_placeholder() -> None:
     assert messages(Conversation("", (turn,)))[0]["content"] == f"{client('see')}\n{IMAGE}\n{client('?')}"
 
 
+@pytest.mark.parametrize(
+    ("form", "thought", "bare"),
+    [
+        (
+            "chunks",
+            [{"type": "thinking", "thinking": client("r")}, {"type": "text", "text": client("a")}],
+            [],
+        ),
+        (
+            "blocks",
+            {
+                "blocks": [
+                    {"type": "thoughts", "text": client("r")},
+                    {"type": "response", "text": client("a")},
+                ]
+            },
+            {"blocks": []},
+        ),
+    ],
+)
+def test_thoughts_stand_in_the_content_where_a_template_wants_them(form, thought, bare) -> None:
+    """All assistant turns have that form then; without any thought they are plain strings."""
+    turns = (AssistantTurn("a", "r"), AssistantTurn())
+
+    got = messages(Conversation("", turns, (), form))
+    assert got == [{"role": "assistant", "content": thought}, {"role": "assistant", "content": bare}]
+    assert messages(Conversation("", turns[1:], (), form)) == [{"role": "assistant", "content": ""}]
+
+
 @pytest.mark.parametrize("name", HISTORIES)
 def test_content_is_always_a_string(name) -> None:
     """Templates print None and refuse lists, so there is neither."""
