@@ -1,0 +1,71 @@
+r"""Cutting literals where they may be cut.
+
+    </call>\n<call>      stands between two calls: where does the end of the first end?
+
+What is written before the first call ends like the middle, what is written after the last begins like it. Equal
+characters alone cut too late or too early (`</call>` and `</calls>` begin alike), so a cut that falls into a
+marker moves to its edge, and white space belongs to neither side.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import takewhile
+from typing import Final
+
+import msgspec
+
+_MARKER: Final = re.compile(r"<[^<>]*>|\[[^\[\]\s]*\]")
+
+
+class Seam(msgspec.Struct, frozen=True):
+    """A middle, taken apart: what ends the one, what stands between, what begins the other."""
+
+    close: str
+    between: str
+    open: str
+
+
+def seam(before: str, middle: str, after: str) -> Seam:
+    """Takes `middle` apart, by what stands `before` the first and `after` the last of what it stands between."""
+    shared = _shared(before[::-1], middle[::-1])
+    begin = _forward(before, len(before) - shared) - len(before) + len(middle)
+    begin = max(begin, _forward(middle, len(middle) - shared))
+    begin += _space_before(middle[begin:])
+    end = _shared(middle[:begin], after)
+    end = min(_back(middle, end), _back(after, end))
+    end = len(middle[:end].rstrip())
+    return Seam(middle[:end], middle[end:begin], middle[begin:])
+
+
+def common_head(*texts: str) -> str:
+    """The beginning that texts share, up to a marker's edge."""
+    shared = _shared(*texts)
+    return texts[0][: min(_back(text, shared) for text in texts)]
+
+
+def markers(text: str) -> list[str]:
+    """What in a literal looks like a special token, or a tag."""
+    return _MARKER.findall(text)
+
+
+def _shared(*texts: str) -> int:
+    """How many characters texts begin with that are the same in all of them."""
+    alike = takewhile(lambda characters: len(set(characters)) == 1, zip(*texts, strict=False))
+    return sum(1 for _ in alike)
+
+
+def _forward(text: str, cut: int) -> int:
+    """The end of the marker that `cut` falls into, or `cut`."""
+    return next((found.end() for found in _MARKER.finditer(text) if found.start() < cut < found.end()), cut)
+
+
+def _back(text: str, cut: int) -> int:
+    """The beginning of the marker that `cut` falls into, also of one that is not closed here, or `cut`."""
+    inside = (found.start() for found in _MARKER.finditer(text) if found.start() < cut < found.end())
+    opened = text.rfind("<", 0, cut)
+    return next(inside, opened if opened >= 0 and ">" not in text[opened:cut] else cut)
+
+
+def _space_before(text: str) -> int:
+    return len(text) - len(text.lstrip())
