@@ -27,25 +27,62 @@ def escaped(text: str) -> str:
     return encode(text)[1:-1].decode()
 
 
-class Call:
-    """One call. Its arguments are JSON text, written by pieces; `flush` makes one delta of those at hand.
+class JsonText:
+    """JSON that is written by pieces."""
 
-    `whole` is set when the arguments are whole although the call is not.
+    def __init__(self) -> None:
+        self._utf8 = Utf8Decoder()
+        self._pieces: list[str] = []
+
+    def write(self, text: str) -> None:
+        """More of it, as it is."""
+        self._pieces.append(text)
+
+    def raw(self, data: bytes) -> None:
+        """More of it, as the model writes it; may end inside of a character."""
+        text = self._utf8.feed(data)
+        if text:
+            self._pieces.append(text)
+
+    def string(self, data: bytes) -> None:
+        """More of a string, to be escaped; may end inside of a character."""
+        text = self._utf8.feed(data)
+        if text:
+            self._pieces.append(escaped(text))
+
+    def settle(self) -> None:
+        """Nothing more comes of the character that was begun, if any."""
+        text = self._utf8.finish()
+        if text:
+            self._pieces.append(text)
+        self._utf8 = Utf8Decoder()
+
+    def take(self) -> str:
+        """What was written since the last time."""
+        text = "".join(self._pieces)
+        self._pieces.clear()
+        return text
+
+
+class Call(JsonText):
+    """One call; what is written are its arguments, and `flush` makes one delta of those at hand.
+
+    `whole` is set while the arguments are whole although the call is not.
     """
 
     def __init__(
         self, source: Source, tools: Mapping[str, FunctionTool], judge: Judge, out: list[Delta]
     ) -> None:
+        super().__init__()
         self._source, self._tools, self._judge, self._out = source, tools, judge, out
-        self._utf8 = Utf8Decoder()
-        self._pieces: list[str] = []
         self._told: list[str] = []
         self.tool: FunctionTool | None = None
         self.whole = False
 
     def may_be(self, name: bytes) -> bool:
         """Whether a function's name begins so."""
-        return any(known.startswith(name.decode(errors="replace")) for known in self._tools)
+        begun = name.decode(errors="replace")
+        return any(known.startswith(begun) for known in self._tools)
 
     def start(self, name: str) -> None:
         """The call is of the function `name`.
@@ -59,45 +96,25 @@ class Call:
         self._source.release()
         self._out.append(CallStart(name))
 
-    def write(self, text: str) -> None:
-        """More of the arguments."""
-        self._pieces.append(text)
-
-    def raw(self, data: bytes) -> None:
-        """More of the arguments, as the model writes them; may end inside of a character."""
-        text = self._utf8.feed(data)
-        if text:
-            self._pieces.append(text)
-
-    def string(self, data: bytes) -> None:
-        """More of a string's text, to be escaped; may end inside of a character."""
-        text = self._utf8.feed(data)
-        if text:
-            self._pieces.append(escaped(text))
-
-    def settle(self) -> None:
-        """Nothing more of the character that was begun, if any."""
-        self._pieces.append(self._utf8.finish())
-        self._utf8 = Utf8Decoder()
-
     def flush(self) -> None:
         """What was written since the last time is told."""
-        text = "".join(self._pieces)
+        text = self.take()
         if text:
-            self._pieces.clear()
             self._told.append(text)
             self._out.append(CallArguments(text))
 
     def end(self) -> None:
-        """The call is complete; `{}` are its arguments if there are none.
+        """The call is complete; its arguments are `{}` if there are none.
 
         Raises:
             Unlike: its arguments are no JSON object, or not what the function takes.
         """
+        self.whole = False
         self.settle()
-        if not self._told and not "".join(self._pieces):
-            self._pieces = ["{}"]
         self.flush()
+        if not self._told:
+            self.write("{}")
+            self.flush()
         text = "".join(self._told)
         if self.tool is None or not _object(text) or not self._judge(self.tool.name, text):
             raise Unlike

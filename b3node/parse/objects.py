@@ -7,7 +7,6 @@ that is mended is a control character inside a string, which JSON wants escaped 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -15,9 +14,7 @@ import msgspec
 from b3node.dialects.dialect import ObjectBody
 from b3node.dialects.outline import MARK
 from b3node.parse.call import DEEPEST, Call, escaped
-from b3node.parse.source import HELD, Source, Step, Unlike
-
-Sink = Callable[[bytes], None]
+from b3node.parse.source import HELD, Sink, Source, Step, Unlike
 
 _outside = re.compile(rb'["{}\[\]\xff]').search
 _inside = re.compile(rb'["\\\x00-\x1f\xff]').search

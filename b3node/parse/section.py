@@ -18,17 +18,23 @@ from b3node.dialects.dialect import (
     Arguments,
     Calls,
     Hole,
-    JsonArguments,
     KeyedBody,
+    KeywordArguments,
     NamedBody,
+    NestedArguments,
     ObjectBody,
     Pattern,
+    QuotedArguments,
+    TaggedArguments,
 )
 from b3node.parse.call import Call, Judge
 from b3node.parse.deltas import Delta
+from b3node.parse.literals import END, keyword_arguments, quoted_arguments
 from b3node.parse.markers import Markers, marked, spelled
+from b3node.parse.nested import elements, nested_arguments
 from b3node.parse.objects import json_object, keyed_body, object_body
 from b3node.parse.source import HELD, Source, Step, Unlike
+from b3node.parse.tagged import tagged_arguments, tags, texts
 from b3node.parse.views import literal_parts
 
 _identifier = re.compile(rb"[A-Za-z0-9_\-]+")
@@ -53,22 +59,25 @@ class Spelling(NamedTuple):
     between: Parts
     closers: tuple[Markers[bool], ...]
     following: Markers[bool]
+    quotes: Markers[bytes]
 
 
 @lru_cache(64)
 def spelling(calls: Calls, specials: tuple[str, ...]) -> Spelling:
     """The spelling of `calls`, with those special tokens in its markers."""
     first = calls.open[:1] if calls.open and isinstance(calls.open[0], str) else ()
+    closers = tuple(Markers([(spelled(part, specials), True)]) for part in calls.close.split())
     upcoming = "\n".join([calls.between, *(part for part in first if isinstance(part, str))])
     return Spelling(
         calls,
         specials,
-        Markers((tuple(marked(special, specials)), special.encode()) for special in specials),
+        Markers(texts(specials)),
         _parts(first, specials),
         _parts(literal_parts(calls.open), specials),
         _parts(calls.body.between if isinstance(calls.body, NamedBody) else (), specials),
-        tuple(Markers([(spelled(part, specials), True)]) for part in calls.close.split()),
+        closers[1:] if _tagged(calls) else closers,
         Markers([(spelled(calls.section.close, specials), False), (spelled(upcoming, specials), True)]),
+        _quotes(calls, specials),
     )
 
 
@@ -153,7 +162,6 @@ class Section:
             self._call.end()
         except Unlike:
             self.outcome = Outcome.BROKEN
-        self._call.whole = False
 
     def _read(self) -> Step[None]:
         how, source = self._how, self._source
@@ -162,7 +170,6 @@ class Section:
             yield from _pattern(source, how.rest)
             yield from self._body()
             self._call.end()
-            self._call.whole = False
             for closer in how.closers:
                 if not (yield from source.take(closer)):
                     return
@@ -195,10 +202,31 @@ class Section:
             yield from self._arguments(body.arguments)
 
     def _arguments(self, form: Arguments) -> Step[None]:
-        if isinstance(form, JsonArguments):
-            yield from json_object(self._source, self._call)
+        source, call, specials = self._source, self._call, self._how.specials
+        close = next(iter(self._how.calls.close.split()), "")
+        if isinstance(form, TaggedArguments):
+            yield from tagged_arguments(source, call, form, tags(form, close, specials), closed=bool(close))
+        elif isinstance(form, NestedArguments):
+            yield from nested_arguments(source, call, elements(form, close, specials), closed=bool(close))
+        elif isinstance(form, KeywordArguments):
+            yield from keyword_arguments(source, call)
+        elif isinstance(form, QuotedArguments):
+            yield from quoted_arguments(source, call, self._how.quotes)
         else:
-            raise Unlike
+            yield from json_object(source, call)
+
+
+def _tagged(calls: Calls) -> bool:
+    """Whether nothing but what closes a call says that its arguments are over."""
+    return isinstance(calls.body, NamedBody) and isinstance(
+        calls.body.arguments, TaggedArguments | NestedArguments
+    )
+
+
+def _quotes(calls: Calls, specials: tuple[str, ...]) -> Markers[bytes]:
+    form = calls.body.arguments if isinstance(calls.body, NamedBody) else None
+    quote = form.quote if isinstance(form, QuotedArguments) else ""
+    return Markers([(tuple(marked(quote, specials)), END), *texts(specials)] if quote else ())
 
 
 _BRACE: Final = 0x7B

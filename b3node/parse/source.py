@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Final, TypeVar
 
 from b3node.dialects.outline import MARK
@@ -19,6 +19,7 @@ LONGEST: Final = 1024
 """Bytes of a marker with the white space in it."""
 
 T = TypeVar("T")
+Sink = Callable[[bytes], None]
 Step = Generator[None, None, T]
 """Reads something and returns it; yields where it needs more bytes than there are."""
 
@@ -129,6 +130,56 @@ class Source:
         if found is None:
             raise Unlike
         return found
+
+    def until(self, markers: Markers[T], most: int) -> Step[bytes]:
+        """Takes what stands before the next of the markers, and that one.
+
+        Raises:
+            Unlike: it is more than `most` bytes.
+        """
+        pieces: list[bytes] = []
+        left = most
+        while True:
+            found = markers.hunt(self.data, self.at)
+            upto = found.start() if found else len(self.data)
+            pieces.append(self.data[self.at : upto])
+            left -= upto - self.at
+            self.at = upto
+            if found and (yield from self.here(markers)) is not None:
+                break
+            if found:
+                pieces.append(self.data[self.at : self.at + 1])
+                self.at, left = self.at + 1, left - 1
+            if left < 0:
+                raise Unlike
+            if not found:
+                yield
+        if left < 0:
+            raise Unlike
+        return b"".join(pieces)
+
+    def text(self, ends: Markers[bytes], sink: Sink) -> Step[bytes]:
+        """Takes text up to the next marker that means an end, and that one; the text goes to `sink`.
+
+        A meaning that begins with a `MARK` is such an end, and returned; any other one is text, and so is a `MARK`
+        that stands before no special token.
+        """
+        while True:
+            found = ends.hunt(self.data, self.at)
+            upto = found.start() if found else len(self.data)
+            if upto > self.at:
+                sink(self.data[self.at : upto])
+                self.at = upto
+            if not found:
+                yield
+                continue
+            meaning = yield from self.here(ends)
+            if meaning is None:
+                meaning = self.data[self.at : self.at + 1]
+                self.at += 1
+            elif meaning[:1] == MARK:
+                return meaning
+            sink(meaning)
 
     def run(self, of: re.Pattern[bytes], most: int) -> Step[bytes]:
         """Takes the run of bytes that `of` matches one of, at least one.
