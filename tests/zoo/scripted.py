@@ -31,8 +31,8 @@ from tests.zoo.vocabulary import EOG, EOS, N_BASE, SPECIALS, base
 
 MARGIN: Final = 40.0
 """Logits between what a script says and everything else."""
-_HEAD: Final = 16
-_LOOK_BACK_BASE: Final = 100.0
+HEAD: Final = 16
+ROPE_BASE: Final = 100.0
 _LOOK_BACK_AMPLITUDE: Final = 16.0
 
 
@@ -88,8 +88,8 @@ def free_choice(
     for text, amount in (favour or {}).items():
         logits[vocabulary.id(text)] += amount
     classes = dict.fromkeys(range(N_BASE), 0)
-    weights = _silent("llama", _shape(2, 1, 4096))
-    weights.tensors |= _matrices(classes, logits[:, None], None, 32)
+    weights = silent("llama", shape_of(2, 1, 4096))
+    weights.tensors |= matrices(classes, logits[:, None], None, 32)
     write(path, weights, vocabulary, template)
 
 
@@ -98,56 +98,56 @@ def _order(script: Script) -> int:
 
 
 def _last_token_only(script: Script, arch: Arch, n_layer: int, context: int) -> Weights:
-    classes = _classes(script)
-    shape = _shape(1 + _count(classes), n_layer, context)
-    weights = _silent(arch, shape)
+    classes = classes_of(script)
+    shape = shape_of(1 + count_of(classes), n_layer, context)
+    weights = silent(arch, shape)
     if arch == "gemma4":  # its default squeezes logits into +-30
         weights.keys["final_logit_softcapping"] = 0.0
-    by_last = np.zeros((len(script.vocabulary), _count(classes)), np.float32)
+    by_last = np.zeros((len(script.vocabulary), count_of(classes)), np.float32)
     _put(by_last, 0, script.start, MARGIN)
     for (_, last), following in script.states.items():
         _put(by_last, classes[last], following, MARGIN)
-    weights.tensors |= _matrices(classes, by_last, None, shape.n_embd)
+    weights.tensors |= matrices(classes, by_last, None, shape.n_embd)
     return weights
 
 
 def _looking_back(script: Script, n_layer: int, context: int) -> Weights:
-    classes = _classes(script)
-    count = _count(classes)
-    shape = _shape(1 + 2 * count, n_layer, context, heads=-(-count // _HEAD))
-    weights = _silent("llama", shape)
+    classes = classes_of(script)
+    count = count_of(classes)
+    shape = shape_of(1 + 2 * count, n_layer, context, heads=-(-count // HEAD))
+    weights = silent("llama", shape)
     weights.tensors |= _look_back(shape, count)
-    by_last, by_before = _pair_logits(script, classes)
+    by_last, by_before = pair_logits(script, classes)
     _check(script, classes, by_last, by_before)
-    weights.tensors |= _matrices(classes, by_last, by_before, shape.n_embd)
+    weights.tensors |= matrices(classes, by_last, by_before, shape.n_embd)
     return weights
 
 
-def _classes(script: Script) -> dict[int, int]:
+def classes_of(script: Script) -> dict[int, int]:
     """The class of each token: 0 for those that the script's states do not mention."""
     mentioned = {token for state in script.states for token in state if token is not None}
     classes = dict.fromkeys(range(len(script.vocabulary)), 0)
     return classes | {token: number for number, token in enumerate(sorted(mentioned), start=1)}
 
 
-def _count(classes: Mapping[int, int]) -> int:
+def count_of(classes: Mapping[int, int]) -> int:
     return max(classes.values()) + 1
 
 
-def _shape(width: int, n_layer: int, context: int, *, heads: int = 1) -> Shape:
+def shape_of(width: int, n_layer: int, context: int, *, heads: int = 1) -> Shape:
     return Shape(
         n_embd=-(-width // 32) * 32,
         n_layer=n_layer,
         n_head=heads,
         n_head_kv=heads,
-        head=_HEAD,
+        head=HEAD,
         n_ff=32,
         context=context,
-        rope_base=_LOOK_BACK_BASE,
+        rope_base=ROPE_BASE,
     )
 
 
-def _silent(arch: Arch, shape: Shape) -> Weights:
+def silent(arch: Arch, shape: Shape) -> Weights:
     weights = body(arch, shape, np.random.default_rng(0))
     silence(weights)
     return weights
@@ -158,7 +158,7 @@ def _put(logits: Tensor, column: int, following: Next, level: float) -> None:
         logits[token, column] = level + log(share)
 
 
-def _matrices(
+def matrices(
     classes: Mapping[int, int], by_last: Tensor, by_before: Tensor | None, n_embd: int
 ) -> dict[str, Tensor]:
     """Embedding and output. The final norm multiplies a stream of k ones by sqrt(n_embd / k)."""
@@ -179,11 +179,11 @@ def _matrices(
 
 def _look_back(shape: Shape, count: int) -> dict[str, Tensor]:
     """The first layer's attention, which copies the class of the token before the last."""
-    angles = _LOOK_BACK_BASE ** (-np.arange(0, _HEAD, 2) / _HEAD)
+    angles = ROPE_BASE ** (-np.arange(0, HEAD, 2) / HEAD)
     key = np.stack([np.ones_like(angles), np.zeros_like(angles)], axis=1).ravel()
     query = np.stack([np.cos(angles), -np.sin(angles)], axis=1).ravel()
     scale = np.sqrt(2 / shape.n_embd)  # undoes the norm of a stream of two ones
-    width = shape.n_head * _HEAD
+    width = shape.n_head * HEAD
     q, k, v = (np.zeros((width, shape.n_embd), np.float32) for _ in range(3))
     q[:, 0] = np.tile(query, shape.n_head) * _LOOK_BACK_AMPLITUDE * scale
     k[:, 0] = np.tile(key, shape.n_head) * _LOOK_BACK_AMPLITUDE * scale
@@ -195,13 +195,13 @@ def _look_back(shape: Shape, count: int) -> dict[str, Tensor]:
     return {f"blk.0.{name}.weight": np.asarray(tensor, np.float32) for name, tensor in layer.items()}
 
 
-def _pair_logits(script: Script, classes: Mapping[int, int]) -> tuple[Tensor, Tensor]:
+def pair_logits(script: Script, classes: Mapping[int, int]) -> tuple[Tensor, Tensor]:
     """Logits by the last token's class and by the one before; a state's logits are the sum of two columns.
 
     What the last token settles alone has 2 margins. Where the one before decides, the token's fallback
     has 1.5, a pair's own continuation 1 from either side: half a margin parts them both ways.
     """
-    shape = (len(script.vocabulary), _count(classes))
+    shape = (len(script.vocabulary), count_of(classes))
     by_last, by_before = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
     paired = {last for before, last in script.states if before is not None}
     for last in [0, *(token for token, number in classes.items() if number)]:

@@ -3,7 +3,8 @@
 `CHATML` knows nothing but turns. `TOOLS` adds what a tool-calling reasoning model's template does: a list
 of tools in the system turn, past calls between `<tool_call>` markers, results in `<tool_response>` of a
 user turn, past reasoning between `<think>` markers, and `enable_thinking`, which opens or skips a thought
-in the generation prompt.
+in the generation prompt. `THINKING` is the same but for the generation prompt of the Qwen 3 family: a thought
+is skipped unless it is asked for, and opened by the model itself.
 """
 
 from __future__ import annotations
@@ -60,3 +61,8 @@ TOOLS: Final = """\
 {%- endif -%}
 {%- endif -%}
 """
+
+THINKING: Final = TOOLS.replace(
+    """'<think>\\n' if enable_thinking else '<think>\\n\\n</think>\\n\\n'""",
+    """'' if enable_thinking else '<think>\\n\\n</think>\\n\\n'""",
+)

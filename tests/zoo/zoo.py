@@ -17,9 +17,11 @@ from pathlib import Path
 from typing import TypedDict, Unpack
 
 from tests.zoo.architectures import Arch
+from tests.zoo.playbook import Page, write_playbook
 from tests.zoo.random_weights import random_model
 from tests.zoo.script import Piece, Routes, S
 from tests.zoo.scripted import free_choice, scripted
+from tests.zoo.templates import CHATML
 
 
 class Scripting(TypedDict, total=False):
@@ -64,11 +66,24 @@ class Zoo:
             random_model(path, arch, seed, **options)
         return path
 
-    def free_choice(self, favour: Mapping[str, float] | None = None, *, strict: bool = False) -> Path:
-        """A model without an opinion, to be sampled under a grammar; see `scripted.free_choice`."""
-        path = self._path("free", sorted((favour or {}).items()), strict)
+    def playbook(self, pages: Mapping[str, Page], template: str) -> Path:
+        """A model that answers the last capital of the prompt; see `playbook`."""
+        path = self._path("playbook", sorted(pages.items()), template)
         if not path.exists():
-            free_choice(path, favour, strict=strict)
+            write_playbook(path, pages, template)
+        return path
+
+    def free_choice(
+        self,
+        favour: Mapping[str, float] | None = None,
+        *,
+        strict: bool = False,
+        template: str = CHATML,
+    ) -> Path:
+        """A model without an opinion, to be sampled under a grammar; see `scripted.free_choice`."""
+        path = self._path("free", sorted((favour or {}).items()), strict, template)
+        if not path.exists():
+            free_choice(path, favour, strict=strict, template=template)
         return path
 
     def _path(self, kind: str, *asked: object) -> Path:
