@@ -8,9 +8,9 @@ leaves, before the head as well as in mid-stream.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Protocol, Self, runtime_checkable
 
 from litestar.types import HTTPScope, Message, Receive, Send
 
@@ -29,11 +29,35 @@ class ClientLeft(Exception):  # noqa: N818 - an event, not an error
         self.phase: Final = phase
 
 
+@runtime_checkable
+class Spout(Protocol):
+    """Sends pieces of a response's body without a task, and so without what ASGI costs a piece."""
+
+    @property
+    def open(self) -> bool:
+        """Whether a head is sent whose body may come in pieces."""
+        ...
+
+    @property
+    def full(self) -> bool:
+        """Whether the client is behind, so that `drain` waits."""
+        ...
+
+    def write(self, piece: bytes) -> bool:
+        """Sends a piece in one write; whether the client keeps up. Does nothing when it is gone."""
+        ...
+
+    async def drain(self) -> None:
+        """Waits until the client has caught up or is gone."""
+        ...
+
+
 class Client:
     """Takes over the ASGI channels of one request; to be entered as a context by the task that serves it.
 
     Args:
-        scope: the request's scope; `state["abort"]`, where the server offers it, drops the connection.
+        scope: the request's scope. Where the server offers it, `state["abort"]` drops the connection and
+            `state["spout"]` sends pieces of the body without a task.
         receive: the ASGI channel; nobody else may call it.
         send: the ASGI channel.
         stall_seconds: how long one write may wait.
@@ -52,6 +76,8 @@ class Client:
         self._complete = False
         self._left = False
         self._bytes_sent = 0
+        self._spout: Spout | None = None
+        self._unsent: list[bytes] = []
 
     @property
     def bytes_sent(self) -> int:
@@ -112,15 +138,37 @@ class Client:
             ClientLeft: the client has not read for too long; its connection is dropped.
         """
         self._complete = message["type"] == "http.response.body" and not message.get("more_body", False)
+        await self._patiently(self._send(message))
+        if not self._head_sent:
+            self._head_sent = True
+            spout = self._scope["state"].get("spout")
+            self._spout = spout if isinstance(spout, Spout) and spout.open else None
+        if message["type"] == "http.response.body":
+            self._bytes_sent += len(message["body"])
+
+    def write(self, frame: bytes) -> bool:
+        """Sends a piece of the body behind a head, in one write; False where `drain` has to do that, or to wait."""
+        if self._spout is None:
+            self._unsent.append(frame)
+            return False
+        self._bytes_sent += len(frame)
+        return self._spout.write(frame)
+
+    async def drain(self) -> None:
+        """Returns once all pieces are sent and the client keeps up. Raises `ClientLeft` as `send` does."""
+        if self._spout is not None and self._spout.full:
+            await self._patiently(self._spout.drain())
+        for frame in self._unsent:
+            await self.send({"type": "http.response.body", "body": frame, "more_body": True})
+        self._unsent.clear()
+
+    async def _patiently(self, sending: Awaitable[None]) -> None:
         try:
             async with asyncio.timeout(self._stall_seconds):
-                await self._send(message)
+                await sending
         except TimeoutError:
             self._abort()
             raise ClientLeft("stalled") from None
-        self._head_sent = True
-        if message["type"] == "http.response.body":
-            self._bytes_sent += len(message["body"])
 
     async def _watch(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":

@@ -7,8 +7,6 @@ stream's head waits for the first token while each of its events is one write.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
 from typing import Final
 
 from litestar import post
@@ -64,7 +62,7 @@ class Responses:
         # The body is bound to no name here: a stream may be long, and the body large.
         reply = await respond(self._node, flight, await self._body(flight, client))
         if isinstance(reply, Stream):
-            await _stream(client, reply.frames)
+            await _stream(client, reply)
         else:
             await _whole(client, reply.body)
 
@@ -92,12 +90,10 @@ async def _whole(client: Client, body: bytes) -> None:
     await client.send({"type": "http.response.body", "body": body, "more_body": False})
 
 
-async def _stream(client: Client, frames: AsyncGenerator[bytes, None]) -> None:
-    async with aclosing(frames):
-        await client.send({"type": "http.response.start", "status": 200, "headers": _STREAM_HEAD})
-        async for frame in frames:
-            await client.send({"type": "http.response.body", "body": frame, "more_body": True})
-        await client.send({"type": "http.response.body", "body": b"", "more_body": False})
+async def _stream(client: Client, stream: Stream) -> None:
+    await client.send({"type": "http.response.start", "status": 200, "headers": _STREAM_HEAD})
+    await stream.run(client)
+    await client.send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 def _header(scope: Scope, wanted: bytes) -> str | None:

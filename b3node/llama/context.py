@@ -59,14 +59,18 @@ class Batch:
         """Writes the chunks one behind the other; returns how many rows of logits they ask for."""
         at = rows = 0
         for chunk in chunks:
-            end = at + len(chunk.tokens)
-            self.tokens[at:end] = chunk.tokens
-            self.positions[at:end] = np.arange(chunk.start, chunk.start + len(chunk.tokens), dtype=np.int32)
-            self.slots[at:end] = chunk.slot
-            self.logits[at:end] = 0
-            self.logits[end - 1] = chunk.logits
+            size = len(chunk.tokens)
+            if size == 1:  # a stream's: setting an element takes a tenth of the time that a slice does
+                self.tokens[at], self.positions[at], self.slots[at] = chunk.tokens[0], chunk.start, chunk.slot
+            else:
+                end = at + size
+                self.tokens[at:end] = chunk.tokens
+                self.positions[at:end] = np.arange(chunk.start, chunk.start + size, dtype=np.int32)
+                self.slots[at:end] = chunk.slot
+                self.logits[at:end] = 0
+            at += size
+            self.logits[at - 1] = chunk.logits
             rows += chunk.logits
-            at = end
         self.native.n_tokens = at
         return rows
 

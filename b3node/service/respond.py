@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncGenerator
+from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
@@ -48,13 +48,65 @@ class Whole(msgspec.Struct, frozen=True):
     body: bytes
 
 
-class Stream(msgspec.Struct, frozen=True):
-    """A streamed answer, whose first token is there; each of `frames` is one event, to be sent in one write.
+class Outlet(Protocol):
+    """Where the frames of a stream go."""
 
-    Iterating raises nothing but a cancellation: what goes wrong is told in the frames.
+    def write(self, frame: bytes) -> bool:
+        """Sends a frame, one event, in one write; whether the client keeps up. Never blocks, never refuses."""
+        ...
+
+    async def drain(self) -> None:
+        """Returns once all is sent and the client keeps up; at once where that is so already."""
+        ...
+
+
+class Stream:
+    """A streamed answer, whose first token is there.
+
+    Args:
+        telling: has told `events`.
+        flight: the request's place.
+        generation: where the rest comes from.
+        events: what is to be sent first.
     """
 
-    frames: AsyncGenerator[bytes, None]
+    def __init__(
+        self, telling: Telling, flight: Flight, generation: Generation, events: Sequence[Event]
+    ) -> None:
+        self._telling = telling
+        self._flight = flight
+        self._generation = generation
+        self._events = events
+
+    async def run(self, outlet: Outlet) -> None:
+        """Sends the whole stream; raises what `drain` raises and cancellations: all else is told in the frames.
+
+        What the engine says goes to the client from within the callback that brought it: between a token and its
+        write no task is woken. Only a client that does not keep up is waited for.
+        """
+        _say(outlet, self._events)
+        while not self._telling.ended:
+            await outlet.drain()
+            try:
+                await self._flight.wait(partial(self._generation.listen, partial(self._hear, outlet)))
+            except Refusal as refusal:
+                _say(outlet, self._telling.fail(refusal))
+            except Exception as error:  # noqa: BLE001 - a bug must end the stream with its error event, not with a bare close
+                log.bug(self._flight.record, error)
+                _say(outlet, self._telling.fail(internal(self._flight.record.request_id)))
+        await outlet.drain()
+
+    def _hear(self, outlet: Outlet, outputs: Sequence[Output]) -> bool:
+        """Passes on what the engine says; whether there is more to hear, and a client that keeps up."""
+        keeps_up = _say(outlet, self._telling.hear(outputs))
+        return keeps_up and not self._telling.ended
+
+
+def _say(outlet: Outlet, events: Iterable[Event]) -> bool:
+    keeps_up = True
+    for event in events:
+        keeps_up = outlet.write(sse_frame(event))
+    return keeps_up
 
 
 Reply = Whole | Stream
@@ -94,7 +146,7 @@ async def respond(node: Node, flight: Flight, body: bytes) -> Reply:
     outputs = await _until_first_token(node, flight, generation)
     events = [*telling.open(), *telling.hear(outputs)]
     if request.stream:
-        return Stream(_frames(telling, flight, generation, events))
+        return Stream(telling, flight, generation, events)
     return Whole(await _body(telling, flight, generation, events))
 
 
@@ -159,26 +211,6 @@ async def _body(telling: Telling, flight: Flight, generation: Generation, events
         for event in telling.hear(await flight.wait(generation.take)):
             folding.feed(event)
     return response_body(folding.finish())
-
-
-async def _frames(
-    telling: Telling, flight: Flight, generation: Generation, events: list[Event]
-) -> AsyncGenerator[bytes, None]:
-    try:
-        for event in events:
-            yield sse_frame(event)
-        while not telling.ended:
-            for event in telling.hear(await flight.wait(generation.take)):
-                yield sse_frame(event)
-    except Refusal as refusal:
-        failure = refusal
-    except Exception as error:  # noqa: BLE001 - a bug must end the stream with its error event, not with a bare close
-        log.bug(flight.record, error)
-        failure = internal(flight.record.request_id)
-    else:
-        return
-    for event in telling.fail(failure):
-        yield sse_frame(event)
 
 
 def internal(request_id: str) -> Refusal:

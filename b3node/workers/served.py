@@ -5,6 +5,7 @@ The service knows these Protocols only, so its tests need no child process; `fle
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Literal, Protocol
 
 import msgspec
@@ -40,6 +41,14 @@ class Generation(Protocol):
 
         After `Finished` nothing more comes. Raises `Refusal` `infer_backend_unavailable` when the engine
         died under it.
+        """
+        ...
+
+    async def listen(self, hear: Callable[[Sequence[Output]], bool]) -> None:
+        """Calls `hear` with everything as it arrives, until it has heard enough and returns False.
+
+        It is called from within what brings the news, so it must not block; what it raises is raised here, and
+        is for it alone. What it has not heard is kept. Raises `Refusal` as `take` does; may return early.
         """
         ...
 

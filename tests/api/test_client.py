@@ -38,8 +38,9 @@ class Channel:
     def abort(self) -> None:
         self.aborted = True
 
-    def client(self, *headers: tuple[bytes, bytes]) -> Client:
-        scope: Any = {"type": "http", "headers": list(headers), "state": {"abort": self.abort}}
+    def client(self, *headers: tuple[bytes, bytes], spout: object = None) -> Client:
+        state = {"abort": self.abort, "spout": spout}
+        scope: Any = {"type": "http", "headers": list(headers), "state": state}
         checked: HTTPScope = scope
         return Client(checked, self.receive, self.send, stall_seconds=0.01)
 
@@ -173,6 +174,90 @@ def test_a_write_that_waits_too_long_drops_the_connection() -> None:
                 await client.send(START)
                 channel.stuck = True
                 await client.send(MORE)
+
+        with pytest.raises(ClientLeft) as caught:
+            await serve()
+
+        assert caught.value.phase == "stalled"
+        assert channel.aborted
+
+    run(story)
+
+
+class Pipe:
+    """A spout that keeps what it is given, and may be full."""
+
+    def __init__(self, *, is_open: bool = True) -> None:
+        self.pieces: list[bytes] = []
+        self.open = is_open
+        self.full = False
+        self.emptied = asyncio.Event()
+
+    def write(self, piece: bytes) -> bool:
+        self.pieces.append(piece)
+        return not self.full
+
+    async def drain(self) -> None:
+        await self.emptied.wait()
+
+
+@pytest.mark.parametrize("spout", [False, True])
+def test_pieces_that_no_spout_takes_are_sent_one_by_one(*, spout: bool) -> None:
+    """Without a way past ASGI, or where a body cannot come in pieces, each piece is a message of its own."""
+
+    async def story() -> None:
+        channel = Channel(chunk(b""))
+        async with channel.client(spout=Pipe(is_open=False) if spout else None) as client:
+            await read(client)
+            await client.send(START)
+            assert not client.write(b"abc")
+            assert not client.write(b"de")
+            await client.drain()
+
+            assert [message["body"] for message in channel.sent[1:]] == [b"abc", b"de"]  # type: ignore[typeddict-item]
+            assert all(message["more_body"] for message in channel.sent[1:])  # type: ignore[typeddict-item]
+            assert client.bytes_sent == 5
+
+    run(story)
+
+
+def test_a_spout_takes_pieces_behind_the_head() -> None:
+    """They go out at once, and only a client that is behind is waited for."""
+
+    async def story() -> None:
+        pipe = Pipe()
+        channel = Channel(chunk(b""))
+        async with channel.client(spout=pipe) as client:
+            await read(client)
+            await client.send(START)
+            assert client.write(b"abc")
+            await client.drain()
+            pipe.full = True
+            assert not client.write(b"de")
+            asyncio.get_running_loop().call_soon(pipe.emptied.set)
+            await client.drain()
+
+            assert pipe.pieces == [b"abc", b"de"]
+            assert channel.sent == [START]
+            assert client.bytes_sent == 5
+
+    run(story)
+
+
+def test_a_spout_that_stays_full_drops_the_connection() -> None:
+    """The way past ASGI is as impatient as the one through it."""
+
+    async def story() -> None:
+        pipe = Pipe()
+        channel = Channel(chunk(b""))
+
+        async def serve() -> None:
+            async with channel.client(spout=pipe) as client:
+                await read(client)
+                await client.send(START)
+                pipe.full = True
+                client.write(b"abc")
+                await client.drain()
 
         with pytest.raises(ClientLeft) as caught:
             await serve()

@@ -92,8 +92,26 @@ class FakeGeneration:
                 return step if isinstance(step, tuple) else (step,)
             await step.wait()
 
+    async def listen(self, hear: Callable[[Sequence[Output]], bool]) -> None:
+        while hear(await self.take()):
+            pass
+
     def cancel(self) -> None:
         self.cancelled.set()
+
+
+class FakeOutlet:
+    """Keeps what is written."""
+
+    def __init__(self) -> None:
+        self.frames: list[bytes] = []
+
+    def write(self, frame: bytes) -> bool:
+        self.frames.append(frame)
+        return True
+
+    async def drain(self) -> None:
+        await asyncio.sleep(0)
 
 
 class FakeModel:

@@ -17,7 +17,7 @@ from b3node.service.record import Record
 from b3node.service.respond import Stream, Whole, respond
 from b3node.service.timing import Clock, Stopwatch
 from b3node.workers.served import Output
-from tests.service.fakes import MODEL, FakeModel, Gate, Step, finished, said, started, token
+from tests.service.fakes import MODEL, FakeModel, FakeOutlet, Gate, Step, finished, said, started, token
 
 CLOCK = Clock(monotonic=lambda: 1.0, wall=lambda: 1_800_000_000.9)
 
@@ -37,7 +37,7 @@ def ask(model: FakeModel, data: bytes | None = None, **limits: Any) -> tuple[Any
             if isinstance(reply, Whole):
                 return json.loads(reply.body)
             assert isinstance(reply, Stream)
-            return [parsed(frame) async for frame in reply.frames]
+            return await told(reply)
 
     return asyncio.run(story()), record
 
@@ -48,6 +48,13 @@ def parsed(frame: bytes) -> dict[str, Any]:
     value: dict[str, Any] = json.loads(data.removeprefix("data: "))
     assert event == f"event: {value['type']}"
     return value
+
+
+async def told(stream: Stream) -> list[dict[str, Any]]:
+    """The events of a stream, each of which was one write."""
+    outlet = FakeOutlet()
+    await stream.run(outlet)
+    return [parsed(frame) for frame in outlet.frames]
 
 
 def refused(model: FakeModel, data: bytes | None = None, **limits: Any) -> Refusal:
@@ -247,7 +254,6 @@ def test_the_head_waits_for_the_first_token() -> None:
             gate.open()
             reply = await asyncio.wait_for(replying, 1)
             assert isinstance(reply, Stream)
-            await reply.frames.aclose()
         assert model.generations[0].cancelled.is_set()
 
     asyncio.run(story())
@@ -288,7 +294,7 @@ def test_a_halt_reaches_a_request_that_waits_for_the_engine(*, stream: bool) -> 
             with node.admit(record) as flight:
                 reply = await respond(node, flight, body(stream=stream))
                 assert isinstance(reply, Stream)
-                return [parsed(frame) async for frame in reply.frames]
+                return await told(reply)
         except Refusal as refusal:
             return refusal.code
         finally:
