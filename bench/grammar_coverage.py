@@ -30,7 +30,7 @@ HANDLED: Final = {
     "additionalProperties": "names in the complement of all declared names and patterns",
     "patternProperties": "other names cut into the classes that the patterns make; each has all its schemas",
     "propertyNames": "name classes cut by the language of the schema",
-    "minProperties": "counted in the automaton; up to 8 undeclared members are made to differ (any 2; more by their first letters)",
+    "minProperties": "counted in the automaton; up to 8 undeclared members are made to differ (any 2, most 3, more in order)",
     "maxProperties": "counted in the automaton",
     "dependentRequired": "one bit each",
     "dependentSchemas": "absent, or present and the schema",

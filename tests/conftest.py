@@ -5,17 +5,18 @@ from __future__ import annotations
 import os
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests.zoo.zoo import Zoo
 
 # An assertion inside llama.cpp would otherwise fork a debugger: slow, and it floods stderr.
 os.environ.setdefault("GGML_NO_BACKTRACE", "1")
 
-# A person's run looks for new examples each time; an unattended one judges a change, always by the same ones.
-settings.register_profile("unattended", derandomize=True)
-if "CI" in os.environ:
-    settings.load_profile("unattended")
+# New examples in every run: Hypothesis by itself would repeat the same ones wherever it sees CI, and judge by time.
+settings.register_profile(
+    "new", derandomize=False, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+)
+settings.load_profile("new")
 
 
 @pytest.fixture(scope="session")

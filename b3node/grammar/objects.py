@@ -18,11 +18,12 @@ from typing import Final, NamedTuple
 
 from b3node.grammar import members
 from b3node.grammar.charset import ANY, Charset, complement, intersection, union
+from b3node.grammar.distinct import MOST, Names, Runs
 from b3node.grammar.keywords import negated
-from b3node.grammar.names import NameClass, is_some, name_classes, names_of
+from b3node.grammar.names import NameClass, name_classes, names_of
 from b3node.grammar.obligations import Obligations
 from b3node.grammar.refusal import Inexact
-from b3node.grammar.regular import ALL, Lang
+from b3node.grammar.regular import Lang
 from b3node.grammar.rules import Row, Rules, Times
 from b3node.grammar.shapes import FALSE, Clause, Keys, Lits, Object, all_of, names_required
 from b3node.grammar.strings import QUOTE, Strings, escaped, literal
@@ -34,16 +35,10 @@ MAX_CELLS: Final = 96
 MAX_COUNTED: Final = 300
 """`minProperties` and `maxProperties` beside named members or clauses."""
 
-MAX_DISTINCT: Final = 8
-"""Undeclared members that can be made to differ for `minProperties`."""
-INITIALS: Final[tuple[Charset, ...]] = (
-    *(((point, point),) for point in (*range(0x30, 0x3A), *range(0x41, 0x5B), 0x5F, *range(0x61, 0x7B))),
-    ((0x80, 0x10FFFF),),
-)
-"""Letters with which the names of such members begin, in order."""
+MAX_WITNESSES: Final = 3
+"""Undeclared members of one object that may each have to be a witness."""
 REPEATED: Final = 1
-CLOSED: Final = 2
-"""After the named slots: no other member yet, then (where it matters) some, then none may follow."""
+"""After the named slots, where it matters: how many slots further a state is once another member was written."""
 
 Pending = frozenset[int]
 
@@ -71,7 +66,7 @@ class Objects:
         self._rules = rules
         self._strings = strings
         self.value = value
-        self._keys: dict[Lang, Row] = {}
+        self.names = Names(obligations.algebra, rules, strings)
         self._members: dict[tuple[str, Lits], Row] = {}
 
     def body(self, shape: Object) -> Row:
@@ -98,17 +93,19 @@ class Objects:
 
     def other(self, lang: Lang, lits: Lits) -> Row:
         """One member under any name of a language."""
-        if lang not in self._keys:
-            self._keys[lang] = self._strings.value(lang)
-        return (*self._keys[lang], '":"', "ws", *self.value(lits))
+        return (*self._strings.value(lang), *self.valued(lits))
 
-    def pair(self, lits: Lits) -> Row:
+    def valued(self, lits: Lits) -> Row:
+        """What follows the name of a member."""
+        return ('":"', "ws", *self.value(lits))
+
+    def pair(self, first: Lits, second: Lits) -> Row:
         """Two members under any two names that differ.
 
         That two words differ is context-free: at some place their letters do, or one goes on where the other ends.
         Letters are told apart by their bits; letters beyond ASCII that share their higher bits are not.
         """
-        between: Row = ('":"', "ws", *self.value(lits), '","', "ws", QUOTE)
+        between: Row = (*self.valued(first), '","', "ws", QUOTE)
         rows: list[Row] = []
         for one, other in apart():
             meet = self._rules.new()
@@ -120,7 +117,7 @@ class Objects:
             self._rules.add(meet, ("char", meet, "char"))
             self._rules.add(meet, (*start, *between))
             rows.append((meet, *end))
-        return (QUOTE, self._rules.of(*rows), '":"', "ws", *self.value(lits))
+        return (QUOTE, self._rules.of(*rows), *self.valued(second))
 
 
 def apart() -> Iterator[tuple[Charset, Charset]]:
@@ -168,6 +165,7 @@ class _Body:
         self._first: dict[State, int] = {}
         self._next: dict[State, int] = {}
         self._required = names_required(shape.clauses)
+        self._others = Runs(rules, writer.names, self.classes, self._other_claims, writer.valued, writer.pair)
 
     # -------------------------------------------------------------------------------------- counts
     def _counted(self) -> tuple[int, int]:
@@ -175,7 +173,7 @@ class _Body:
         low, high = self._shape.low, self._shape.high
         if not self.classes and high >= len(self._names):
             high = -1
-        if self.classes and low > len(self._names) + MAX_DISTINCT:
+        if self.classes and low > len(self._names) + MOST:
             raise Inexact("", "undeclared members cannot be told apart, so minProperties cannot count them")
         if max(low, high) > MAX_COUNTED:
             raise Inexact("", f"more than {MAX_COUNTED} members cannot be counted here")
@@ -239,14 +237,17 @@ class _Body:
         rule = (self._first if first else self._next)[state]
         comma: Row = () if first else ('","', "ws")
         for member, after in self._members(state):
-            if self._shape.high < 0 or not self._cap[1] or after.total <= self._shape.high:
+            if self._fits(after):
                 self._rules.add(rule, (*comma, *member, self._rule(after, todo, first=False)))
         if state.slot < len(self._names):
             skipped = self._skipped(state.slot, state.pending)
             if skipped is not None:
                 after = State(state.slot + 1, skipped, state.distinct, state.total)
                 self._rules.add(rule, (self._rule(after, todo, first=first),))
-        elif not state.pending and state.distinct >= self._shape.low:
+            return
+        for row in self._runs(state, todo):
+            self._rules.add(rule, (*comma, *row))
+        if not state.pending and state.distinct >= self._shape.low:
             self._rules.add(rule, ('"}"',))
 
     def _members(self, state: State) -> Iterator[tuple[Row, State]]:
@@ -257,80 +258,69 @@ class _Body:
             for lits, met in self._slot_claims(slot, state.pending & self._named_in[slot]):
                 filled = State(slot + 1, state.pending - met, *counts)
                 yield self._writer.member(self._names[slot], lits), filled
-        elif slot < size + CLOSED:
-            # Other names may repeat: only the first of them surely adds a member, and only the last is sure to count
-            # as it is written.
+        elif self._needed(state) < 2 or state.pending or slot > size:
+            # Other names may repeat: only the first of them surely adds a member.
             again = size + REPEATED if self._shape.low > 1 else slot
             counts = self._counts(state, distinct=slot == size)
             for lang, base, inside in self.classes:
-                for lits, met, sure in self._claims(base, state.pending, _among(inside)):
-                    after = again if sure else size + CLOSED
-                    yield self._writer.other(lang, lits), State(after, state.pending - met, *counts)
-            yield from self._distinct(state)
+                after = State(again, state.pending - self._free(base, state.pending, _among(inside)), *counts)
+                yield self._writer.other(lang, base), after
 
-    def _distinct(self, state: State) -> Iterator[tuple[Row, State]]:
-        """Other members that surely differ, as many as the count still needs, when it needs several."""
-        needed = self._shape.low - state.distinct
-        if state.slot != len(self._names) or needed < 2:
-            return
-        after = State(state.slot + REPEATED, state.pending, *self._counts(state, needed, needed))
-        if needed == 2 and len(self.classes) == 1 and self.classes[0][0] == ALL:
-            yield self._writer.pair(self.classes[0][1]), after
-        else:
-            yield (self._ascending(needed),), after
+    def _needed(self, state: State) -> int:
+        """How many undeclared members the count still asks for, those that came already being of any names."""
+        return self._shape.low - state.distinct + (state.slot > len(self._names))
 
-    def _ascending(self, needed: int) -> int:
-        """Members whose names begin with ever later letters: more than need be asked, but any number differ."""
-        rows = {0: [self._rules.of(())] * (len(INITIALS) + 1)}
-        for left in range(1, needed + 1):
-            later = self._rules.new()
-            steps = [later]
-            for at in range(len(INITIALS) - 1, -1, -1):
-                rule = self._rules.of(*self._beginning(at, rows[left - 1][at + 1], more=left > 1), (later,))
-                steps.append(rule)
-                later = rule
-            rows[left] = steps[::-1]
-        return rows[needed][0]
+    def _runs(self, state: State, todo: list[tuple[State, bool]]) -> Iterator[Row]:
+        """Other members that differ: as many as are asked for, or last the witnesses that are missing."""
+        needed, pending = self._needed(state), state.pending
+        if needed > 1 and not pending:
+            slot = len(self._names) + REPEATED
+            after = State(slot, pending, *self._counts(state, needed, needed))
+            if self._fits(after):
+                yield (self._others.rule(needed, pending, (self._rule(after, todo, first=False),)),)
+        if pending and self.classes:
+            least = max(needed, 1)
+            for count in range(least, max(least, min(len(pending), MAX_WITNESSES)) + 1):
+                if self._fits(State(state.slot, pending, *self._counts(state, count, count))):
+                    yield (self._others.rule(count, pending, ('"}"',)),)
 
-    def _beginning(self, at: int, after: int, *, more: bool) -> Iterator[Row]:
-        """A member whose name begins with one letter; a comma when more are to come."""
-        start = self._algebra.cat(self._algebra.chars(INITIALS[at]), ALL)
-        for lang, lits, _ in self.classes:
-            names = self._algebra.both([lang, start])
-            if is_some(self._algebra, names):
-                comma: Row = ('","', "ws") if more else ()
-                yield (*self._writer.other(names, lits), *comma, *((after,) if more else ()))
+    def _fits(self, state: State) -> bool:
+        """Whether the members so far are not too many."""
+        return self._shape.high < 0 or not self._cap[1] or state.total <= self._shape.high
+
+    def _other_claims(self, number: int, pending: Pending, *, witness: bool) -> list[tuple[Lits, Pending]]:
+        """The obligations that a member of a class may be written with, each with the clauses it meets."""
+        _, base, inside = self.classes[number]
+        here = _among(inside)
+        return self._claims(base, pending, here) if witness else [(base, self._free(base, pending, here))]
 
     def _slot_claims(self, slot: int, pending: Pending) -> list[tuple[Lits, Pending]]:
         """The ways in which the member of a slot may witness those of the open clauses that speak of it."""
         key = (slot, pending)
         if key not in self._settled:
             name = self._names[slot]
-            claims = self._claims(self._base[slot], pending, lambda each: self._is_of(name, each))
-            self._settled[key] = [(lits, met) for lits, met, _ in claims]
+            self._settled[key] = self._claims(self._base[slot], pending, lambda each: self._is_of(name, each))
         return self._settled[key]
 
     def _is_of(self, name: str, key: str | Keys) -> bool:
         return key == name if isinstance(key, str) else key.covers(self._algebra, name)
 
+    def _free(self, base: Lits, pending: Pending, here: Callable[[str | Keys], bool]) -> Pending:
+        """The open clauses that any member with the obligation `base` meets."""
+        return frozenset(i for i in pending if any(lits <= base for lits in self._offers(i, here)))
+
+    def _offers(self, clause: int, here: Callable[[str | Keys], bool]) -> list[Lits]:
+        return [w.lits for w in self._clauses[clause] if w.lits is not None and here(w.key)]
+
     def _claims(
         self, base: Lits, pending: Pending, here: Callable[[str | Keys], bool]
-    ) -> Iterator[tuple[Lits, Pending, bool]]:
-        """The ways in which a member may witness open clauses.
-
-        Each is its obligation, the clauses it meets, and whether every member of its class meets them too.
-        """
+    ) -> list[tuple[Lits, Pending]]:
+        """The ways in which a member may witness open clauses: its obligation, and the clauses it meets."""
         if base == FALSE:
-            return
-        free, chosen = set(), []
-        for i in sorted(pending):
-            offers = [w.lits for w in self._clauses[i] if w.lits is not None and here(w.key)]
-            if any(lits <= base for lits in offers):
-                free.add(i)
-            else:
-                chosen += [(i, lits) for lits in offers]
-        for lits, met in self._cells_of(base, chosen):
-            yield lits, frozenset(free | met), not met
+            return []
+        free = self._free(base, pending, here)
+        chosen = [(i, lits) for i in sorted(pending - free) for lits in self._offers(i, here)]
+        return [(lits, free | met) for lits, met in self._cells_of(base, chosen)]
 
     def _cells_of(self, base: Lits, chosen: list[tuple[int, Lits]]) -> list[tuple[Lits, Pending]]:
         """Obligations of one member that together cover all of `base`, each with the clauses it settles.

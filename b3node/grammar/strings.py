@@ -114,12 +114,16 @@ class Strings:
         Raises:
             Inexact: the automaton would be too large.
         """
+        return ("string",) if lang == ALL else (QUOTE, *self.tail(lang))
+
+    def tail(self, lang: Lang) -> Row:
+        """The same after the opening quote."""
         if lang == ALL:
-            return ("string",)
+            return ("chars",)
         if lang not in self._tails:
             counted = self._counted(lang)
             self._tails[lang] = (self._rules.of(counted),) if counted else self._automaton(lang)
-        return (QUOTE, *self._tails[lang])
+        return self._tails[lang]
 
     def _counted(self, lang: Lang) -> Row | None:
         """A row of counted classes, when the language is that and counting is what makes it large."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+import pytest
 from hypothesis import given, settings, strategies as st
 
+from b3node.grammar import schema_to_gbnf
 from b3node.grammar.numbers import Numbers, spelled
 from b3node.grammar.regular import Algebra
 from b3node.grammar.shapes import Number, divides, meet_numbers
@@ -70,3 +72,23 @@ def test_values_that_round_to_an_open_bound_are_left_out():
     lang = Numbers(algebra).language(Number(high=Decimal(5), high_open=True))
     assert algebra.matches(lang, "4.999999")
     assert not algebra.matches(lang, "4." + "9" * 20)
+
+
+@pytest.mark.parametrize(
+    ("schema", "longest"),
+    [
+        ({}, 18),
+        ({"minimum": 5}, 18),
+        ({"maximum": -5}, 18),
+        ({"multipleOf": 60}, 18),
+        ({"not": {"const": 3}}, 18),
+        ({"minimum": 0, "maximum": 10**25}, 25),
+        ({"minimum": -(10**30)}, 31),
+    ],
+)
+def test_an_integer_has_no_more_digits_than_a_reader_takes(engine, schema, longest):
+    """What 64 bits hold, unless a bound of the schema says more."""
+    sign = "-" if "maximum" in schema and schema["maximum"] < 0 else ""
+    gbnf = schema_to_gbnf({"type": "integer", **schema})
+    assert engine.takes(gbnf, f"{sign}{'6' * (longest - 1)}0")
+    assert not engine.takes(gbnf, f"{sign}{'6' * longest}0")

@@ -1,0 +1,131 @@
+"""Undeclared members that are counted, or that must each witness something: their names differ."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from itertools import permutations
+from typing import Any
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from b3node.errors import Refusal
+from b3node.grammar import schema_to_gbnf
+from tests.grammar.drawing import Grammar
+from tests.grammar.judge import valid, written
+
+DECLARED = {"properties": {"id": False, "no": False}}
+SORTED_OUT = {"patternProperties": {"^x": {"type": "string"}}}
+KINDS = {"open": {}, "beside declared names": DECLARED, "beside patterns": SORTED_OUT}
+
+
+@cache
+def compiled(kind: str, least: int) -> str:
+    """The grammar of objects of at least so many members."""
+    return schema_to_gbnf({"type": "object", "minProperties": least, **KINDS[kind]})
+
+
+def members(names) -> str:
+    """An object of these members as text, repeated ones repeated."""
+    return "{" + ",".join(f'{json.dumps(name, ensure_ascii=False)}:"v"' for name in names) + "}"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "names",
+    [("name", "age", "city"), ("k1", "k2", "k3"), ("", "a", "ab"), ("ab", "b", "a"), ("xy", "x", "y"), ("é", "e", "a b")],
+)  # fmt: skip
+def test_members_come_in_the_order_that_a_model_likes(engine, kind, names):
+    """Three names that differ in their first two characters, as they are, and more after them."""
+    gbnf = compiled(kind, 3)
+    assert engine.takes(gbnf, members(names))
+    assert engine.takes(gbnf, members((*names, "more", "and more")))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=25)
+@given(names=st.lists(st.text("abk_1", max_size=2), unique=True, min_size=3, max_size=3))
+def test_three_names_are_taken_in_some_order_and_a_repeated_one_in_none(engine, kind, names):
+    """What differs within two characters is counted; two of the three are too few, however often they are written."""
+    gbnf = compiled(kind, 3)
+    assert any(engine.takes(gbnf, members(order)) for order in permutations(names))
+    for order in permutations((*names[:2], names[0])):
+        assert not engine.takes(gbnf, members(order))
+        assert not engine.takes(gbnf, members((*order, names[1])))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=40)
+@given(one=st.text("abkx_1", max_size=8), other=st.text("abkx_1", max_size=8))
+def test_two_names_are_counted_when_they_differ(engine, kind, one, other):
+    """Names of up to eight characters are told apart, in any order; one that is repeated counts once."""
+    gbnf = compiled(kind, 2)
+    assert engine.takes(gbnf, members((one, other))) == (one != other)
+    assert not engine.takes(gbnf, members((one, one, one)))
+
+
+def test_two_names_may_differ_anywhere_in_an_open_object(engine):
+    """However long they are."""
+    gbnf = compiled("open", 2)
+    for one, other in (("n" * 20 + "1", "n" * 20 + "2"), ("n" * 20, "n" * 21), ("schön", "schon")):
+        assert engine.takes(gbnf, members((one, other)))
+        assert engine.takes(gbnf, members((other, one)))
+
+
+@pytest.mark.parametrize("least", [4, 8])
+def test_more_members_begin_with_ever_later_characters(engine, least):
+    """As many as are asked for, in that order; then any others."""
+    gbnf = compiled("open", least)
+    names = ["", "1st", "Of", "_", "alpha", "beta", "gamma", "~"][-least:]
+    assert engine.takes(gbnf, members(names))
+    assert engine.takes(gbnf, members((*names, "a", "b")))
+    assert not engine.takes(gbnf, members(names[1:]))
+    assert not engine.takes(gbnf, members((*names[1:], names[1])))
+
+
+def test_nine_members_cannot_be_told_apart():
+    """That is refused, and said."""
+    with pytest.raises(Refusal, match="told apart"):
+        compiled("open", 9)
+
+
+INTEGER, STRING = {"type": "integer"}, {"type": "string"}
+WITNESSES = {
+    "two, of one member or two": [{"additionalProperties": INTEGER}, {"additionalProperties": STRING}],
+    "one among several": [{"additionalProperties": INTEGER}],
+    "one of a pattern": [{"patternProperties": {"^a": INTEGER}}],
+}
+
+
+@cache
+def demanding(name: str, least: int) -> tuple[Any, str]:
+    """A schema that asks for so many members and those witnesses, and its grammar."""
+    schema = {"type": "object", "minProperties": least, "allOf": [{"not": each} for each in WITNESSES[name]]}
+    return schema, schema_to_gbnf(schema)
+
+
+@pytest.mark.parametrize("least", [0, 1, 2, 3])
+@pytest.mark.parametrize("name", WITNESSES)
+@settings(max_examples=10)
+@given(
+    value=st.dictionaries(st.sampled_from(["a", "ba", "c", ""]), st.sampled_from([1, "x", None]), max_size=3)
+)
+def test_witnesses_are_counted_and_counted_members_are_witnesses(engine, name, least, value):
+    """An undeclared member may be both, in some order of the members; a later one of its name undoes neither."""
+    schema, gbnf = demanding(name, least)
+    orders = [written(dict(order)) for order in permutations(value.items())]
+    assert any(engine.takes(gbnf, text) for text in orders) == valid(schema, value)
+    undone = f'{orders[0][:-1]}{"," if value else ""}"a":1,"a":1}}'
+    assert not engine.takes(gbnf, undone) or valid(schema, json.loads(undone))
+
+
+@pytest.mark.parametrize("name", WITNESSES)
+@pytest.mark.parametrize("least", [0, 2, 3, 4])
+def test_texts_drawn_conform(name, least):
+    """What such grammars write at random validates."""
+    schema, gbnf = demanding(name, least)
+    grammar = Grammar(gbnf)
+    for seed in range(25):
+        text = grammar.draw(seed, 60)
+        assert valid(schema, json.loads(text)), text
