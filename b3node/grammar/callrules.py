@@ -42,16 +42,17 @@ class CallRules:
         self._functions = functions
         self._most = 1 if calls.alone or marks.is_end(calls.close) else most
 
-    def whole(self) -> Row:
-        """All calls, from the first marker on."""
-        return (*self._marks.row(self._calls.section.open), *self._sequence(self._calls.open))
+    def behind_head(self) -> Row:
+        """All calls, behind the section's beginning and the literal that the first call's opening begins with."""
+        opening = self._calls.open
+        return self._sequence(opening[1:] if head(self._calls) else opening)
 
-    def behind(self, head: str) -> Row:
-        """All calls, behind the marker that opens the first one and ends with `head`."""
-        opening = self._calls.open[1:] if self._calls.open[:1] == (head,) else self._calls.open
-        blank = head[len(head.rstrip()) :]
+    def behind_marker(self) -> Row:
+        """The same, where whoever found the marker did not wait for the white space at its end."""
+        marker = self._calls.section.open + head(self._calls)
+        blank = marker[len(marker.rstrip()) :]
         again: Row = (self._rules.of((), (literal(blank),)),) if blank else ()
-        return (*again, *self._sequence(opening))
+        return (*again, *self.behind_head())
 
     def _sequence(self, opening: Pattern) -> Row:
         """The calls, the first of them opened by `opening`, and the section's end."""
@@ -115,6 +116,12 @@ class CallRules:
     def _names(self, then: Callable[[str], Row], spelled: Callable[[str], str]) -> Row:
         entries: list[Entry] = [(spelled(name), then(symbol)) for name, symbol in self._functions]
         return trie(self._rules, entries)
+
+
+def head(calls: Calls) -> str:
+    """The literal that a call's opening begins with."""
+    first = calls.open[0] if calls.open else ""
+    return first if isinstance(first, str) else ""
 
 
 def _has_index(pattern: Pattern) -> bool:

@@ -1,20 +1,22 @@
 """The calls of an answer as one grammar: the dialect's markers around declared names and their arguments.
 
-A call is spelled in two layers. The outer one is the dialect's: section, opening, name, closing, written here from
-`Calls`. The inner one is the arguments of one function, compiled by itself (`arguments`), so that it can be kept
+A call is spelled in two layers. The outer one is the dialect's: section, opening, name, closing, written from `Calls`
+(`callrules`). The inner one is the arguments of one function, compiled by itself (`arguments`), so that it can be kept
 from request to request, and put under a name of its own into the whole (`fragments`).
 
 What is decided here:
 
 * Declared names only, as a trie, so that a hundred functions are one live stack for the engine.
-* A call that the model may choose not to make (`auto` without an answer format) has a grammar that begins behind the
-  marker that opens it (`trigger`); everything else has one that holds from the beginning of the answer.
+* A call that the model may choose not to make (`auto` without an answer format) has a grammar that begins where the
+  scanner hands the call over (`parse.channels`): behind the marker that opens it, or, where calls are bare, with the
+  body. Everything else has one that holds from the beginning of the answer.
+* A family's other spellings are not asked for; but a model that has begun a call in one goes on in it (`begun_as`).
 * At most `MOST_CALLS` calls in a row, so that no model calls forever.
-* A grammar that would pass the engine's bounds gets smaller, never fails: the largest schemas are loosened first, down
-  to any object.
+* A grammar that would pass the engine's bounds gets smaller and never fails: the largest schemas are given up first,
+  down to any object.
 * Special tokens are token elements (`marks`); what ends a generation ends the grammar and is not written.
 
-It must not know a model's name, a request's path to the engine, or how a call is read back (`parse`).
+It must not know a model's name, how the engine runs a grammar, or how a call is read back.
 """
 
 from __future__ import annotations
@@ -25,18 +27,17 @@ from typing import Final
 import msgspec
 
 from b3node.contract.request import FunctionTool, ToolChoice
-from b3node.dialects.dialect import Calls, Dialect, KeyedBody, NamedBody, ObjectBody
-from b3node.grammar.arguments import Compilation, Function, Loosened, Spelling, anything, weight
-from b3node.grammar.callrules import IDS, CallRules
+from b3node.dialects.dialect import Dialect
+from b3node.grammar.arguments import Compilation, Function, Loosened, Spelling, anything
+from b3node.grammar.callrules import IDS, CallRules, head
 from b3node.grammar.fragments import renamed
-from b3node.grammar.freely import unlike
 from b3node.grammar.front import LIMITS, Limits, check_printed, refusal
 from b3node.grammar.loosening import Loose
 from b3node.grammar.marks import NO_MARKS, Marks
 from b3node.grammar.refusal import Inexact
 from b3node.grammar.rules import Row, Rules, printed
-from b3node.grammar.strings import escaped
 
+_ALSO: Final = "also"
 MOST_CALLS: Final = 16
 """Calls of one answer: more than agents make, and an end for a model that repeats itself."""
 
@@ -44,8 +45,9 @@ MOST_CALLS: Final = 16
 class CallGrammar(msgspec.Struct, frozen=True):
     """The grammar of an answer that may or must call.
 
-    With `triggered` it holds from behind the marker that opens the first call (`trigger`) and not before; white space
-    at that marker's end may come once more, as a parser does not wait for it.
+    With `triggered` it holds from where a call was found and not before: behind the marker (section and the literal
+    that a call's opening begins with), whose last white space may come first, or from a bare call's first character.
+    A call in the dialect's `also[k]` is found the same way, and goes on with `begun_as(grammar, k)`.
     """
 
     grammar: str
@@ -53,30 +55,22 @@ class CallGrammar(msgspec.Struct, frozen=True):
     loosened: tuple[Loosened, ...] = ()
 
 
-def trigger(calls: Calls) -> str:
-    """The marker behind which a triggered grammar begins: the text before the first call's body or first hole.
-
-    Empty for `bare` calls, whose grammar always holds from the beginning.
-    """
-    return calls.section.open + head(calls)
-
-
-def head(calls: Calls) -> str:
-    """The literal that a call's opening begins with."""
-    first = calls.open[0] if calls.open else ""
-    return first if isinstance(first, str) else ""
+def begun_as(grammar: str, which: int) -> str:
+    """A triggered grammar for a call that was begun in the spelling `Dialect.also[which]`."""
+    return f"{grammar}root ::= {_ALSO}{which}\n"  # of rules with one name the last counts
 
 
 class Answer(msgspec.Struct, frozen=True):
     """What an answer is that does not call, and where it begins.
 
-    `grammar` is the GBNF (start symbol `root`) of its text, None for free text. `begun` says that the prompt ends inside
-    the text, where the dialect marks its beginning; `thought` that a thought comes before, so that line ends may stand in
-    front of whatever follows.
+    `grammar` is the GBNF (start symbol `root`) of its text, None for free text. `inside` says that the prompt ends inside
+    the text, where the dialect marks its beginning; `begun` is the end of the prompt where that is the beginning of a
+    marker (`>>>`); `thought` says that a thought may come before, so that line ends may stand in front of what follows.
     """
 
     grammar: str | None = None
-    begun: bool = False
+    inside: bool = False
+    begun: str = ""
     thought: bool = False
 
 
@@ -113,72 +107,107 @@ def calls_gbnf(
             At `text.format.schema`: the answer's grammar is so large that it leaves no room for any function.
         ValueError: there is nothing to call.
     """
-    calls = dialect.calls
     called = [(i, tool) for i, tool in enumerate(tools) if choice.name in {None, tool.name}]
-    if calls is None or not called or choice.mode == "none":
+    if dialect.calls is None or not called or choice.mode == "none":
         raise ValueError("there is nothing to call")
-    spelling = Spelling(calls, marks)
-    compilation = Compilation(spelling, {} if known is None else known, limits)
-    functions = [compilation.function(i, tool) for i, tool in called]
-    frame = _Frame(dialect, choice.mode == "auto", MOST_CALLS if parallel else 1, answer)
-    return _fitted(frame, spelling, functions, limits)
+    optional = choice.mode == "auto"
+    triggered = optional and answer.grammar is None
+    cache: MutableMapping[bytes, Loose] = {} if known is None else known
+    spellings = [Spelling(calls, marks) for calls in (dialect.calls, *(dialect.also if triggered else ()))]
+    compiled = [Compilation(spelling, cache, limits).functions(called) for spelling in spellings]
+    frame = _Frame(dialect, answer, optional, triggered, MOST_CALLS if parallel else 1)
+    return _fitted(frame, spellings, compiled, limits)
 
 
 class _Frame(msgspec.Struct, frozen=True):
     """What stands around the functions of a request: see `calls_gbnf`."""
 
     dialect: Dialect
-    optional: bool
-    most: int
     answer: Answer
+    optional: bool
+    triggered: bool
+    most: int
 
 
-def _fitted(frame: _Frame, spelling: Spelling, functions: list[Function], limits: Limits) -> CallGrammar:
+def _fitted(
+    frame: _Frame, spellings: list[Spelling], compiled: list[list[Function]], limits: Limits
+) -> CallGrammar:
     """The grammar, with the largest schemas given up until it is within the bounds.
 
     Raises:
         Refusal: `invalid_request` at `text.format.schema`: the answer's grammar leaves no room for any function.
     """
-    plain = Loose(anything(limits), ("#",))
+    while _is_heavy(frame, compiled, limits) and _give_up(spellings, compiled, limits):
+        pass
     while True:
-        written = _Writer(frame, spelling, functions, limits)
-        text = written.text()
+        text = _whole(frame, spellings, compiled, limits)
         try:
             check_printed(text, limits)
         except Inexact as error:
-            largest = max(functions, key=lambda each: weight(each.arguments.gbnf, limits))
-            if largest.arguments.gbnf == plain.gbnf:
+            if not _give_up(spellings, compiled, limits):
                 raise refusal(error, "text.format.schema") from None
-            functions = [each.given_up(plain) if each is largest else each for each in functions]
             continue
-        loosened = tuple(each for one in functions for each in one.loosened)
-        return CallGrammar(text, written.triggered, loosened)
+        loosened = dict.fromkeys(each for row in compiled for one in row for each in one.loosened)
+        return CallGrammar(text, frame.triggered, tuple(loosened))
+
+
+def _is_heavy(frame: _Frame, compiled: list[list[Function]], limits: Limits) -> bool:
+    """Whether the parts are likely to be too much together; a look that saves writing them out in vain."""
+    parts = [one.weight(limits) for row in compiled for one in row]
+    if frame.answer.grammar is not None:
+        parts.append(Function(0, "", Loose(frame.answer.grammar, ())).weight(limits))
+    return any(sum(shares) > 1 for shares in zip(*parts, strict=True))
+
+
+def _give_up(spellings: list[Spelling], compiled: list[list[Function]], limits: Limits) -> bool:
+    """Lets the largest function of all take any arguments; False if that makes nothing smaller."""
+    which, at = max(
+        ((which, at) for which, row in enumerate(compiled) for at in range(len(row))),
+        key=lambda place: max(compiled[place[0]][place[1]].weight(limits)),
+    )
+    before = compiled[which][at]
+    after = before.given_up(Loose(anything(spellings[which], limits), ("#",)))
+    compiled[which][at] = after
+    return after.weight(limits) < before.weight(limits)
+
+
+def _whole(frame: _Frame, spellings: list[Spelling], compiled: list[list[Function]], limits: Limits) -> str:
+    """The grammar with every spelling that it needs, bounds or not."""
+    texts = [
+        _Writer(frame, spelling, functions, limits).text()
+        for spelling, functions in zip(spellings, compiled, strict=True)
+    ]
+    for which, other in enumerate(texts[1:]):
+        rules = renamed(other, f"{_ALSO}{which}")
+        texts[which + 1] = "".join(f"{name} ::= {body}\n" for name, body in rules.items())
+    return "".join(texts)
 
 
 class _Writer:
-    """The writer of one whole grammar.
+    """The writer of the grammar of one spelling.
 
     Args:
         frame: what stands around the functions.
-        spelling: the dialect's, with calls.
+        spelling: of the calls.
         functions: those that may be called.
+        limits: the bound of its rules.
     """
 
     def __init__(
         self, frame: _Frame, spelling: Spelling, functions: Sequence[Function], limits: Limits
     ) -> None:
         self._frame = frame
+        self._answer = frame.answer
         self._spelling = spelling
         self._functions = functions
         self._rules = Rules(limits.rules)
         named = [(each.name, f"t{each.index}") for each in functions]
         self._calls = CallRules(self._rules, spelling.calls, spelling.marks, named, frame.most)
-        self.triggered: Final = frame.optional and frame.answer.grammar is None and not spelling.calls.bare
 
     def text(self) -> str:
         """The GBNF."""
-        if self.triggered:
-            row = self._calls.behind(head(self._spelling.calls))
+        if self._frame.triggered:
+            row = self._calls.behind_marker()
         else:
             row = (*self._lead(), self._rules.of(*self._choices()))
         table = self._rules.cleaned(self._rules.of(row))
@@ -189,38 +218,27 @@ class _Writer:
         out = {**shared, **IDS}
         for each in self._functions:
             out |= renamed(each.arguments.gbnf, f"t{each.index}", shared)
-        return (
-            out if self._frame.answer.grammar is None else out | renamed(self._frame.answer.grammar, "answer")
-        )
+        return out if self._answer.grammar is None else out | renamed(self._answer.grammar, "answer")
 
     def _lead(self) -> Row:
         """What may stand in front: line ends behind a thought, and the markers between the parts of a turn."""
-        blank: Row = (r"[\n]{0,2}",) if self._frame.answer.thought else ()
+        blank: Row = (r"[\n]{0,2}",) if self._answer.thought else ()
         skipped = [self._spelling.marks.row(text) for text in self._frame.dialect.skipped]
         return (*blank, *(self._rules.of((), row) for row in skipped))
 
     def _choices(self) -> Iterator[Row]:
         """Calls, and what may be written instead."""
-        yield self._calls.whole()
-        if not self._frame.optional:
-            return
-        if self._frame.answer.grammar is None:
-            yield unlike(self._rules, list(beginnings(self._spelling.calls, self._functions)))
-            return
-        text = self._frame.dialect.text
-        opening = self._spelling.marks.row(text.open) if text and not self._frame.answer.begun else ()
-        yield (*opening, "answer", *(self._spelling.marks.row(text.close) if text else ()))
+        calls = self._spelling.calls
+        yield (*self._opening(calls.section.open + head(calls)), *self._calls.behind_head())
+        if self._frame.optional:
+            text = self._frame.dialect.text if not self._answer.inside else None
+            close = self._frame.dialect.text.close if self._frame.dialect.text else ""
+            yield (*self._opening(text.open if text else ""), "answer", *self._spelling.marks.row(close))
 
-
-def beginnings(calls: Calls, functions: Sequence[Function]) -> Iterator[str]:
-    """The texts that a call without a marker begins with, as far as nobody's free text would."""
-    front, body = trigger(calls), calls.body
-    if isinstance(body, ObjectBody):
-        yield f'{front}{{"{body.before or body.name}"'
-        return
-    for each in functions:
-        if isinstance(body, KeyedBody):
-            yield f'{front}{{"{escaped(each.name)}"'
-        elif isinstance(body, NamedBody):
-            first = body.between[0] if body.between else ""
-            yield front + each.name + (first if isinstance(first, str) else "")
+    def _opening(self, marker: str) -> Row:
+        """A marker, of which the prompt may have written the beginning; behind a thought it is written in full."""
+        begun = self._answer.begun
+        if not begun or not marker.startswith(begun):
+            return self._spelling.marks.row(marker)
+        rest = self._spelling.marks.row(marker[len(begun) :])
+        return (self._rules.of((), self._spelling.marks.row(begun)), *rest) if self._answer.thought else rest

@@ -142,12 +142,14 @@ def repeats(text: str) -> int:
     return sum(int(most or least) for least, most in _REPEAT.findall(text))
 
 
-def obligations_of(schema: object, limits: Limits, budget: Budget | None = None) -> Obligations:
+def obligations_of(
+    schema: object, limits: Limits, budget: Budget | None = None, kind: type[Obligations] = Obligations
+) -> Obligations:
     """The obligations of a schema within the bounds. Raises `Inexact` otherwise."""
     if budget is None:
         budget = Budget(limits.steps)
     check_size(schema, limits)
-    return Obligations(Document(schema), Algebra(limits.expressions, budget.spend), budget.spend)
+    return kind(Document(schema), Algebra(limits.expressions, budget.spend), budget.spend)
 
 
 def check_size(schema: object, limits: Limits) -> None:

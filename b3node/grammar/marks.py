@@ -1,13 +1,7 @@
-"""Literals of a dialect as GBNF: plain text spelled out, special tokens as token elements.
+"""Literals of a dialect as GBNF: plain text spelled out, special tokens as `<[ID]>`, which is that token alone.
 
-A special token of a vocabulary stands as `<[ID]>`, which llama.cpp matches by id alone. Two properties of its
-engine (0.3.36, read in its source) bind whoever writes and whoever enforces such elements:
-
-* A character class or a literal matches a special token by its text, so the enforcer must refuse a special that
-  the plain spelling of its text would pass for.
-* The engine looks at a candidate's id wherever a token element is reached, even behind characters of that same
-  candidate, and then aborts when the token is accepted. So what stands before a token element here never ends in
-  the way that the token's text begins (see `overlaps`).
+Whoever runs the grammar sees to it that a special token is never taken for its text (`llama.stand_ins`); in turn no text
+here has a control character, because they stand for special tokens there.
 """
 
 from __future__ import annotations
@@ -35,35 +29,20 @@ class Marks:
 
     def row(self, text: str) -> Row:
         """`text` up to where it ends a generation, as symbols."""
-        out: list[str] = []
-        before = ""
-        for piece in self._specials.split(self._before_end(text)):
-            number = self._tokens.get(piece)
-            if number is not None and not overlaps(before, piece):
-                out.append(f"<[{number}]>")
-            elif piece:
-                out.append(literal(piece))
-            before = piece or before
-        return tuple(out)
+        pieces = self._specials.split(self._before_end(text))
+        return tuple(self._symbol(piece) for piece in pieces if piece)
 
     def is_end(self, text: str) -> bool:
         """Whether nothing can follow `text`."""
         return self._ends.search(text) is not None
 
-    def first(self, text: str) -> str:
-        """The special token that `text` begins with, or ""."""
-        text = self._before_end(text)
-        found = self._specials.match(text)
-        return found[0] if found else ""
+    def _symbol(self, piece: str) -> str:
+        number = self._tokens.get(piece)
+        return literal(piece) if number is None else f"<[{number}]>"
 
     def _before_end(self, text: str) -> str:
         found = self._ends.search(text)
         return text[: found.start()] if found else text
-
-
-def overlaps(before: str, after: str) -> bool:
-    """Whether `before` ends in the way that `after` begins."""
-    return any(before.endswith(after[:size]) for size in range(1, min(len(before), len(after)) + 1))
 
 
 def _any_of(texts: Collection[str]) -> re.Pattern[str]:
