@@ -6,6 +6,9 @@ that writes plain JSON where Jinja's own escapes for HTML. The sandbox is Jinja'
 exception: a template may change a list, because some build queues with `append` and `pop`; every value it
 can reach is made anew for each rendering. Time and memory are bounded by the process that renders, output by
 the caller.
+
+A template that looks for a single character in a text (`'<' in value`) wants to know whether it must be quoted, so
+it finds a client's too. One that looks for a word wants to be steered by it, and finds none (see `provenance`).
 """
 
 from __future__ import annotations
@@ -47,19 +50,41 @@ class Sandbox(ImmutableSandboxedEnvironment):
         super().__init__(
             trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols", _Generation]
         )
-        self.filters |= {"tojson": to_json, "from_json": from_json, "dictsort": sorted_items, "safe": str}
+        self.filters |= {
+            "tojson": to_json,
+            "from_json": from_json,
+            "dictsort": sorted_items,
+            "safe": str,
+            "holds": holds,
+        }
         self.globals = {
             "range": self.globals["range"],
             "namespace": self.globals["namespace"],
             "dict": _new_dict,
+            "joiner": self.globals["joiner"],
+            "cycler": self.globals["cycler"],
             "raise_exception": raise_exception,
         }
+
+    def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
+        """The template's tree, in which looking for a single character is a call of `holds`."""
+        tree = super()._parse(source, name, filename)
+        for compare in tree.find_all(nodes.Compare):
+            needle = compare.expr
+            if isinstance(needle, nodes.Const) and isinstance(needle.value, str) and len(needle.value) == 1:
+                compare.ops = [_holding(needle.value, operand) for operand in compare.ops]
+        return tree
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
         """What Jinja allows, and changes to lists."""
         if isinstance(obj, list) and attr in _LIST_CHANGES:
             return True
         return super().is_safe_attribute(obj, attr, value)
+
+
+def holds(value: object, char: str) -> object:
+    """What to look for `char` in: `value`, in the client's own characters if it is text in which that one occurs."""
+    return plain(value) if isinstance(value, str) and char not in value else value
 
 
 def to_json(
@@ -104,6 +129,13 @@ def sorted_items(
 def raise_exception(message: object = "") -> str:
     """What a template calls to refuse a conversation. Raises `RaisedError`, always."""
     raise RaisedError(str(message))
+
+
+def _holding(char: str, operand: nodes.Operand) -> nodes.Operand:
+    if operand.op not in ("in", "notin"):
+        return operand
+    seen = nodes.Filter(operand.expr, "holds", [nodes.Const(char)], [], None, None)
+    return nodes.Operand(operand.op, seen, lineno=operand.lineno)
 
 
 def _new_dict(*pairs: Any, **members: Any) -> dict[str, Any]:

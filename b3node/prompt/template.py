@@ -16,6 +16,7 @@ from jinja2 import TemplateError
 
 from b3node.errors import Refusal
 from b3node.prompt.messages import messages, tools
+from b3node.prompt.provenance import client, plain
 from b3node.prompt.sandbox import Sandbox, to_json
 from b3node.prompt.turns import Conversation
 
@@ -75,7 +76,7 @@ class ChatTemplate:
             raise Refusal(
                 "invalid_request", "This model's chat template cannot write this conversation.", param="input"
             ) from error
-        return _REPR_OF_TWIN.sub(lambda match: chr(int(match[1], 16)), "".join(written))
+        return _REPR_OF_TWIN.sub(_shown, "".join(written))
 
     def _context(self, conversation: Conversation, now: datetime) -> dict[str, object]:
         declared = tools(conversation.tools)
@@ -88,3 +89,10 @@ class ChatTemplate:
             "functions": to_json([tool["function"] for tool in declared or []], indent=4),
             "datetime": now.strftime("%B %d %Y"),
         }
+
+
+def _shown(match: re.Match[str]) -> str:
+    """A twin as Python shows the character that it stands for: itself, or, if it cannot be printed, an escape."""
+    twin = chr(int(match[1], 16))
+    char = plain(twin)
+    return twin if char.isprintable() else client(repr(char)[1:-1])

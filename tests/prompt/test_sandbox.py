@@ -37,6 +37,12 @@ def rendered(source: str, **values: object) -> str:
         ("{{ dict(a=1).a }}{{ dict([('b', 2)]).b }}", "12"),
         ("{{ '<b>' | safe + '<c>' }}", "<b><c>"),
         ("{{ missing }}|{{ missing is defined }}", "|False"),
+        ("{% set comma = joiner(',') %}{% for x in 'ab' %}{{ comma() }}{{ x }}{% endfor %}", "a,b"),
+        ("{% set c = cycler('a', 'b') %}{{ c.next() }}{{ c.next() }}{{ c.current }}", "aba"),
+        (
+            "{{ 'a' in 'abc' }}{{ 'a' not in 'abc' }}{{ 'a' in ['ab'] }}{{ 'a' in {'a': 1} }}",
+            "TrueFalseFalseTrue",
+        ),
     ],
 )
 def test_templates_find_what_they_were_written_for(source, expected) -> None:
@@ -105,3 +111,24 @@ def test_escapes_keep_their_owner() -> None:
     """An escape that stands for a client's character is the client's too."""
     assert to_json(client("é"), ensure_ascii=True) == '"\\' + client("u00e9") + '"'
     assert to_json("é", ensure_ascii=True) == '"\\u00e9"'
+
+
+@pytest.mark.parametrize(
+    ("looks", "expected"),
+    [
+        ("'<' in value", True),
+        ("'<' not in value", False),
+        ("'&' in value or '\\n' in value", False),
+        ("'<b>' in value", False),
+        ("'<b' ~ '>' in value", False),
+        ("'x' in value", False),
+        ("value in '<b>'", False),
+        ("'<' in list", False),
+        ("1 < 2 and '<' == '<'", True),
+    ],
+)
+def test_a_template_sees_which_characters_a_client_used_but_no_words(looks, expected) -> None:
+    """So it can quote what must be quoted, and is steered by nothing."""
+    got = rendered(f"{{{{ {looks} }}}}", value=client("a <b> c"), list=[client("<"), client("x")])
+
+    assert got == str(expected)

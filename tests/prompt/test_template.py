@@ -90,8 +90,9 @@ def test_writing_stops_at_the_limit() -> None:
 
 def test_a_mapping_printed_as_it_is_keeps_its_owner() -> None:
     """Python's repr would escape the private alphabet; the characters come out as the client wrote them."""
-    conversation = Conversation("", (AssistantTurn(calls=(Call("c", "f", {"<a>": "Ö 'x'"}),)),))
+    arguments: dict[str, object] = {"<a>": "Ö 'x'", "b": ["\u200b\u202e\ufeff\xa0\xad", '"', "\U0001f9ff"]}
+    conversation = Conversation("", (AssistantTurn(calls=(Call("c", "f", arguments),)),))
     source = "{{ messages[0].tool_calls[0].function.arguments }}"
 
-    assert plain(written(source, conversation)) == str({"<a>": "Ö 'x'"})
+    assert plain(written(source, conversation)) == str(arguments)
     assert "<" not in written(source, conversation)
