@@ -73,6 +73,11 @@ class Channels:
         """Whether what comes next belongs to a thought."""
         return self.place == "thought"
 
+    @property
+    def held(self) -> bytes:
+        """What was written last and may yet be a marker."""
+        return self._held
+
     def fork(self) -> Channels:
         """One that goes on from here by itself, to try what bytes would do."""
         other = object.__new__(Channels)

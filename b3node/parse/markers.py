@@ -1,8 +1,8 @@
 """Markers as bytes, and finding the longest of many without reading anything twice.
 
 A marker is found where the special tokens that it is made of arrive as tokens (`MARK` before each) and the rest of
-it stands as it is; a run of white space in it stands for any white space, even none, because models are free with it
-where templates are not.
+it stands as it is; a run of white space in it stands for any white space, even none, and so does the edge of a special
+token in it, because models are free with white space where templates are not.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ def unmarked(written: bytes, specials: Sequence[str]) -> bytes:
 def spelled(literal: str, specials: Sequence[str]) -> Spelled:
     """The elements of a marker, without the white space at its edges."""
     elements: list[int] = []
-    for index, part in enumerate(marked(literal, specials).split()):
+    spaced = _any(tuple(specials)).sub(lambda found: b" " + MARK + found[0] + b" ", literal.encode())
+    for index, part in enumerate(spaced.split()):
         elements += [SPACE, *part] if index else part
     return tuple(elements)
 

@@ -79,7 +79,7 @@ def name(source: Source, call: Call) -> Step[str]:
         said = source.data[source.at + 1 : source.at + 1 + _MOST_NAME]
         end = said.find(b'"')
         begun = said if end < 0 else said[:end]
-        if (end < 0 and len(said) == _MOST_NAME) or not (b"\\" in begun or call.may_be(begun)):
+        if (end < 0 and len(said) == _MOST_NAME) or not call.may_be(begun.partition(b"\\")[0]):
             raise Unlike
         if end >= 0:
             return (yield from text(source, _MOST_NAME))
@@ -136,20 +136,16 @@ def value(source: Source, sink: Sink) -> Step[None]:
             yield from _odd(source, sink, byte)
             start = at = source.at
             continue
+        elif byte == _MARK or (byte in b"{[" and depth == DEEPEST):
+            sink(source.data[start : at - 1])
+            source.at = at - 1
+            raise Unlike
         else:
-            depth += _step(byte, depth)
+            depth += 1 if byte in b"{[" else -1
         if not (quoted or depth):
             sink(source.data[start:at])
             source.at = at
             return
-
-
-def _step(byte: int, depth: int) -> int:
-    if byte in b"}]":
-        return -1
-    if byte == _MARK or depth == DEEPEST:
-        raise Unlike
-    return 1
 
 
 def _odd(source: Source, sink: Sink, byte: int) -> Step[None]:
