@@ -10,6 +10,7 @@ from b3node.grammar.front import (
     schema_to_gbnf,
     schema_to_loose_gbnf,
 )
+from b3node.grammar.judge import Judge, judge
 from b3node.grammar.loosening import Loose
 from b3node.grammar.marks import Marks
 from b3node.grammar.metaschema import check_schema
@@ -18,6 +19,7 @@ __all__ = [
     "LIMITS",
     "Answer",
     "CallGrammar",
+    "Judge",
     "Limits",
     "Loose",
     "Loosened",
@@ -27,6 +29,7 @@ __all__ = [
     "check_schema",
     "conforms",
     "json_object_gbnf",
+    "judge",
     "schema_to_gbnf",
     "schema_to_loose_gbnf",
 ]

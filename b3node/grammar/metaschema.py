@@ -6,7 +6,7 @@ that `minimum` is no string. References are not followed and patterns not run: t
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from jsonschema import (
     Draft4Validator,
@@ -29,6 +29,12 @@ _DRAFTS: Final = {
 }
 
 
+def draft_of(schema: dict[str, object]) -> Any:
+    """The validator class of the draft that a schema names; of 2020-12 when it names none that is known."""
+    dialect = schema.get("$schema")
+    return _DRAFTS.get(dialect.rstrip("#") if isinstance(dialect, str) else "", Draft202012Validator)
+
+
 def check_schema(
     schema: object, *, param: str | None = "text.format.schema", limits: Limits = LIMITS
 ) -> None:
@@ -45,8 +51,7 @@ def check_schema(
         return
     if not isinstance(schema, dict):
         raise Refusal("invalid_request", "The schema is no JSON Schema: it must be an object.", param=param)
-    dialect = schema.get("$schema")
-    validator = _DRAFTS.get(dialect.rstrip("#") if isinstance(dialect, str) else "", Draft202012Validator)
+    validator = draft_of(schema)
     found = next(validator(validator.META_SCHEMA).iter_errors(schema), None)
     if found is not None:
         place = "#" + child("", *found.absolute_path)
