@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import jsonschema_rs
 import numpy as np
 
-from b3node.llama.grammar import Grammars
+from b3node.llama.grammar import Grammar, Grammars
 from b3node.llama.vocab import Vocabulary
 
 
@@ -21,12 +22,49 @@ class Engine:
 
     def takes(self, gbnf: str, text: str) -> bool:
         """Whether the grammar accepts exactly this text."""
-        constraint = self._grammars.constrain(gbnf)
+        return any(map(self._ended, self._after(self._grammars.constrain(gbnf), text)))
+
+    def takes_in_some_order(self, gbnf: str, value: object) -> bool:
+        """Whether the grammar accepts the value with its members in any order, at every level."""
+        return any(map(self._ended, self._written(self._grammars.constrain(gbnf), value)))
+
+    def _ended(self, at: Grammar) -> bool:
+        return bool(at.allows(self._eog[:1])[0])
+
+    def _after(self, at: Grammar, text: str) -> Iterator[Grammar]:
+        """The place after a text, if it may come here."""
+        at = at.clone()
         for byte in text.encode():
-            if not constraint.allows(np.array([byte], np.int32))[0]:
-                return False
-            constraint.accept(byte)
-        return bool(constraint.allows(self._eog[:1])[0])
+            if not at.allows(np.array([byte], np.int32))[0]:
+                return
+            at.accept(byte)
+        yield at
+
+    def _written(self, at: Grammar, value: object) -> Iterator[Grammar]:
+        """The places after a value, one an order of members that may come here."""
+        if isinstance(value, dict):
+            for inside in self._after(at, "{"):
+                yield from self._members(inside, value, "")
+        elif isinstance(value, list):
+            yield from self._items(at, value, "[")
+        else:
+            yield from self._after(at, written(value))
+
+    def _items(self, at: Grammar, left: list[object], mark: str) -> Iterator[Grammar]:
+        if not left:
+            yield from self._after(at, "[]" if mark == "[" else "]")
+        for marked in self._after(at, mark) if left else ():
+            for after in self._written(marked, left[0]):
+                yield from self._items(after, left[1:], ",")
+
+    def _members(self, at: Grammar, left: dict[str, object], comma: str) -> Iterator[Grammar]:
+        if not left:
+            yield from self._after(at, "}")
+        for name, value in left.items():
+            rest = {other: left[other] for other in left if other != name}
+            for valued in self._after(at, f"{comma}{written(name)}:"):
+                for after in self._written(valued, value):
+                    yield from self._members(after, rest, ",")
 
 
 def written(value: object, *, blank: str = "") -> str:

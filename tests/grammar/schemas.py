@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import permutations, product
 from typing import Any
 
 from hypothesis import strategies as st
-
-from tests.grammar.judge import written
 
 NAMES = ["a", "b", "x-c", "d"]
 PATTERNS = ["^a", "b$", "^[ab]*$", "^(?!b)", "x|^$", "^..?$", "[^a]"]
@@ -94,16 +90,3 @@ schemas = st.builds(
     _defined, _open, st.one_of(_leaves(), st.builds(lambda s: {"items": s}, st.just({"$ref": "#/$defs/d"})))
 )
 """Schemas over `NAMES`; the one definition may refer to itself within an array."""
-
-
-def spellings(value: Any) -> Iterator[str]:
-    """A value in every order of its members."""
-    if isinstance(value, dict):
-        for names in permutations(value):
-            for below in product(*(list(spellings(value[name])) for name in names)):
-                yield "{" + ",".join(f"{written(n)}:{v}" for n, v in zip(names, below, strict=True)) + "}"
-    elif isinstance(value, list):
-        for below in product(*(list(spellings(item)) for item in value)):
-            yield "[" + ",".join(below) + "]"
-    else:
-        yield written(value)

@@ -17,7 +17,7 @@ from tests.grammar.judge import valid, written
 
 DECLARED = {"properties": {"id": False, "no": False}}
 SORTED_OUT = {"patternProperties": {"^x": {"type": "string"}}}
-KINDS = {"open": {}, "beside declared names": DECLARED, "beside patterns": SORTED_OUT}
+KINDS: dict[str, Any] = {"open": {}, "beside declared names": DECLARED, "beside patterns": SORTED_OUT}
 
 
 @cache
@@ -91,7 +91,7 @@ def test_nine_members_cannot_be_told_apart():
 
 
 INTEGER, STRING = {"type": "integer"}, {"type": "string"}
-WITNESSES = {
+WITNESSES: dict[str, Any] = {
     "two, of one member or two": [{"additionalProperties": INTEGER}, {"additionalProperties": STRING}],
     "one among several": [{"additionalProperties": INTEGER}],
     "one of a pattern": [{"patternProperties": {"^a": INTEGER}}],
@@ -114,9 +114,8 @@ def demanding(name: str, least: int) -> tuple[Any, str]:
 def test_witnesses_are_counted_and_counted_members_are_witnesses(engine, name, least, value):
     """An undeclared member may be both, in some order of the members; a later one of its name undoes neither."""
     schema, gbnf = demanding(name, least)
-    orders = [written(dict(order)) for order in permutations(value.items())]
-    assert any(engine.takes(gbnf, text) for text in orders) == valid(schema, value)
-    undone = f'{orders[0][:-1]}{"," if value else ""}"a":1,"a":1}}'
+    assert engine.takes_in_some_order(gbnf, value) == valid(schema, value)
+    undone = f'{written(value)[:-1]}{"," if value else ""}"a":1,"a":1}}'
     assert not engine.takes(gbnf, undone) or valid(schema, json.loads(undone))
 
 
