@@ -35,7 +35,7 @@ class JsonText:
         self._pieces: list[str] = []
 
     def write(self, text: str) -> None:
-        """More of it, as it is."""
+        """More of it, as it is; not empty."""
         self._pieces.append(text)
 
     def raw(self, data: bytes) -> None:
@@ -67,14 +67,15 @@ class JsonText:
 class Call(JsonText):
     """One call; what is written are its arguments, and `flush` makes one delta of those at hand.
 
-    `whole` is set while the arguments are whole although the call is not.
+    `whole` is set while the arguments are whole although the call is not; `out` is where deltas go.
     """
 
     def __init__(
         self, source: Source, tools: Mapping[str, FunctionTool], judge: Judge, out: list[Delta]
     ) -> None:
         super().__init__()
-        self._source, self._tools, self._judge, self._out = source, tools, judge, out
+        self._source, self._tools, self._judge = source, tools, judge
+        self.out = out
         self._told: list[str] = []
         self.tool: FunctionTool | None = None
         self.whole = False
@@ -94,14 +95,14 @@ class Call(JsonText):
             raise Unlike
         self.tool = self._tools[name]
         self._source.release()
-        self._out.append(CallStart(name))
+        self.out.append(CallStart(name))
 
     def flush(self) -> None:
         """What was written since the last time is told."""
-        text = self.take()
-        if text:
+        if self._pieces:
+            text = self.take()
             self._told.append(text)
-            self._out.append(CallArguments(text))
+            self.out.append(CallArguments(text))
 
     def end(self) -> None:
         """The call is complete; its arguments are `{}` if there are none.
@@ -118,7 +119,7 @@ class Call(JsonText):
         text = "".join(self._told)
         if self.tool is None or not _object(text) or not self._judge(self.tool.name, text):
             raise Unlike
-        self._out.append(CallEnd())
+        self.out.append(CallEnd())
 
 
 def _object(text: str) -> bool:

@@ -25,7 +25,7 @@ from typing import Final, Literal
 from b3node.dialects.dialect import Calls
 from b3node.dialects.outline import MARK, Reading
 from b3node.parse.code import Code
-from b3node.parse.markers import Markers, State, unmarked
+from b3node.parse.markers import State, unmarked
 from b3node.parse.views import Act, Found, views
 
 LONGEST: Final = 1024
@@ -52,7 +52,8 @@ class Channels:
         dialect = reading.dialect
         self._reading = reading
         self._views = views(dialect, reading.specials, calling=reading.calls)
-        self.place: Place = "thought" if reading.thinking else "text" if reading.answering else "between"
+        self._coded = self._views.coded
+        self.place: Place = "between"
         self.calls: Calls | None = None
         self._before: Place = "between"  # the place that the call's marker was found in
         self._marker = b""  # the call's marker, as it was written
@@ -63,8 +64,8 @@ class Channels:
         self._state: State | None = None  # where the search for it stands
         self._best = 0  # bytes of the longest marker that begins it
         self._longest = 0  # which marker that is
-        self._code = Code()
         self._unsaid = 0
+        self._go("thought" if reading.thinking else "text" if reading.answering else "between")
         self.feed(reading.begun)
         self._unsaid = len(self._held)  # bytes of it that the prompt wrote, not the model
 
@@ -89,8 +90,10 @@ class Channels:
         out: list[Piece] = []
         if self._state is not None:
             self._scan(self._held + piece, len(self._held), out)
-        elif piece:
+        elif self.place == "call" or self._view.hunt(piece) is not None:
             self._scan(piece, 0, out)
+        elif piece:
+            self._tell(piece, out)
         return out
 
     def finish(self) -> list[Piece]:
@@ -117,7 +120,7 @@ class Channels:
     def refuse(self, written: bytes, rest: bytes) -> list[Piece]:
         """What looked like a call is none: its marker and `written` are text, and `rest` was written behind it."""
         out: list[Piece] = []
-        self.place = self._before
+        self._go(self._before)
         self._tell(unmarked(self._marker + written, self._reading.specials), out)
         self._marker = b""
         return out + self.feed(rest)
@@ -144,8 +147,8 @@ class Channels:
     def _hunt(self, data: bytes, start: int, out: list[Piece]) -> int:
         """Tells what comes before the next possible beginning of a marker; where that is, or the end."""
         while True:
-            markers = self._markers()
-            found = markers.hunt(data, start)
+            view = self._view
+            found = view.hunt(data, start)
             if found is None:
                 self._tell(data[start:] if start else data, out)
                 return len(data)
@@ -153,9 +156,9 @@ class Channels:
             if at > start:
                 self._tell(data[start:at], out)
                 start = at
-                if markers is not self._markers():
+                if view is not self._view:
                     continue
-            self._state, self._best = markers.start, 0
+            self._state, self._best = view.start, 0
             return at
 
     def _walk(self, data: bytes, start: int, at: int) -> bool:
@@ -176,20 +179,15 @@ class Channels:
         """Takes the marker that begins at `start`, or tells a byte that begins none; where what follows begins."""
         self._state, self._held = None, b""
         if self._best:
-            found = self._markers().meaning(self._longest)
+            found = self._view.meaning(self._longest)
             if self._take(found, data[start : start + self._best], out):
                 self._unsaid = 0
                 return start if found.act is Act.BARE else start + self._best
-        if self._unsaid:
-            self._unsaid -= 1
-        else:
-            self._tell(data[start : start + 1], out)
+        unsaid, self._unsaid = self._unsaid, 0
+        if unsaid:
+            return start + unsaid
+        self._tell(data[start : start + 1], out)
         return start + 1
-
-    def _markers(self) -> Markers[Found]:
-        if self.place == "between":
-            return self._views.beginning if self._bare else self._views.between
-        return self._views.thought if self.place == "thought" else self._views.text
 
     def _take(self, found: Found, written: bytes, out: list[Piece]) -> bool:
         """Does what a marker means; False if it means nothing here."""
@@ -207,13 +205,14 @@ class Channels:
         return True
 
     def _quoted(self) -> bool:
-        return self.place == "text" and self._views.coded and self._code.inside()
+        return self.place == "text" and self._coded and self._code.inside()
 
     def _call(self, found: Found, marker: bytes) -> None:
         if self.place == "thought":
             self._space = b""
         self._before = "between" if self.place == "thought" else self.place
-        self.place, self.calls, self._marker = "call", found.calls, marker[self._unsaid :]
+        self.calls, self._marker = found.calls, marker[self._unsaid :]
+        self.place = "call"
         self._bare = False
 
     def _move(self, act: Act) -> None:
@@ -227,8 +226,13 @@ class Channels:
 
     def _go(self, place: Place) -> None:
         self._bare = self._bare and place != "text"
+        if place == "between":
+            self._view = self._views.beginning if self._bare else self._views.between
+        else:
+            self._view = self._views.thought if place == "thought" else self._views.text
+        if self.place != "call" or place != "text":
+            self._code = Code()
         self.place = place
-        self._code = Code()
 
     def _tell(self, data: bytes, out: list[Piece]) -> None:
         """Some bytes that are no marker: all but white space that may mean nothing."""
@@ -239,12 +243,14 @@ class Channels:
             self._fresh = False
         if self.place == "between" and not data.isspace():
             self._go("text")
-        if self._views.coded and self.place == "text":
+        if self._coded and self.place == "text":
             self._code.feed(data)
         channel: Literal["thought", "text"] = "thought" if self.place == "thought" else "text"
         body = data.rstrip()
-        if body:
-            out.append((channel, self._space + body if self._space else body))
+        if len(body) == len(data) and not self._space:
+            out.append((channel, data))
+        elif body:
+            out.append((channel, self._space + body))
             self._space = data[len(body) :]
         else:
             self._space += data

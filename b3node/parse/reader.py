@@ -49,7 +49,9 @@ class Reader:
     def feed(self, piece: bytes) -> list[Delta]:
         """What is certain once `piece` is known."""
         out: list[Delta] = []
-        if not self._broken:
+        if self._section is not None:
+            self._read(self._call(piece, out), out)
+        elif not self._broken:
             self._read(self._channels.feed(piece), out)
         return out
 
@@ -61,7 +63,7 @@ class Reader:
         self._read(self._channels.finish(), out)
         section = self._section
         if section is not None:
-            out += section.finish()
+            section.finish(out)
             if not section.begun:
                 self._read(self._channels.abandon(section.written + section.rest), out)
         self._switch("call", out)
@@ -101,10 +103,9 @@ class Reader:
             section = self._section = Section(
                 spelling(calls, self._reading.specials), self._tools, self._judge
             )
-        told = section.feed(data)
-        if told:
+        if self._channel != "call":
             self._switch("call", out)
-            out += told
+        section.feed(data, out)
         if section.outcome is Outcome.OPEN:
             return []
         self._section = None

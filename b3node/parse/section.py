@@ -98,19 +98,21 @@ class Outcome(enum.Enum):
 
 
 class Section:
-    """Reads calls until they are over.
-
-    `begun` says that there is one: until then, all that was read may turn out to be text.
-    """
+    """Reads calls until they are over."""
 
     def __init__(self, how: Spelling, tools: Mapping[str, FunctionTool], judge: Judge) -> None:
         self._how, self._tools, self._judge = how, tools, judge
         self._source = Source(how.texts)
         self._out: list[Delta] = []
+        self._calls = 0
         self._call = Call(self._source, tools, judge, self._out)
         self._steps = self._read()
         self.outcome = Outcome.OPEN
-        self.begun = False
+
+    @property
+    def begun(self) -> bool:
+        """Whether there is a call; until then, all that was read may turn out to be text."""
+        return self._calls > 0 or self._call.tool is not None
 
     @property
     def written(self) -> bytes:
@@ -122,27 +124,28 @@ class Section:
         """What was not read of what was fed."""
         return self._source.rest()
 
-    def feed(self, piece: bytes) -> list[Delta]:
-        """What is certain once `piece` is known. Not to be called but while it is open."""
-        room = HELD - self._source.size if self._source.keeping else len(piece)
-        self._advance(piece[:room])
-        if len(piece) > room and self.outcome is Outcome.OPEN and self._source.keeping:
-            self.outcome = Outcome.REFUSED
+    def feed(self, piece: bytes, out: list[Delta]) -> None:
+        """Tells `out` what is certain once `piece` is known. Not to be called but while it is open."""
+        source = self._source
+        room = HELD - source.size if source.keeping else len(piece)
+        self._advance(piece[:room], out)
         if len(piece) > room:
+            if source.keeping and self.outcome is Outcome.OPEN:
+                self.outcome = Outcome.REFUSED
             if self.outcome is Outcome.OPEN:
-                self._advance(piece[room:])
+                self._advance(piece[room:], out)
             else:
-                self._source.feed(piece[room:])
-        return self._told()
+                source.feed(piece[room:])
 
-    def finish(self) -> list[Delta]:
-        """What is certain now that nothing follows: the end of a call that only lacks its closing."""
+    def finish(self, out: list[Delta]) -> None:
+        """Tells `out` what is certain now that nothing follows: the end of a call that only lacks its closing."""
         if self._call.whole:
+            self._call.out = out
             self._end()
-        return self._told()
 
-    def _advance(self, piece: bytes) -> None:
+    def _advance(self, piece: bytes, out: list[Delta]) -> None:
         self._source.feed(piece)
+        self._out = self._call.out = out
         try:
             next(self._steps)
         except StopIteration:
@@ -150,12 +153,6 @@ class Section:
         except Unlike:
             self.outcome = Outcome.REFUSED if self._source.keeping else Outcome.BROKEN
         self._call.flush()
-
-    def _told(self) -> list[Delta]:
-        told = self._out[:]
-        self._out.clear()
-        self.begun = self.begun or bool(told)
-        return told
 
     def _end(self) -> None:
         try:
@@ -175,6 +172,7 @@ class Section:
                     return
             if how.calls.alone or not (yield from self._another()):
                 return
+            self._calls += 1
             self._call = Call(source, self._tools, self._judge, self._out)
 
     def _another(self) -> Step[bool]:
