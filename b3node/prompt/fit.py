@@ -5,11 +5,11 @@ conversation that suits its template is written exactly as its author meant. The
 brought into shape before they may become text, results before neighbours are merged, and the system text
 last, because it may have to go into the first user turn.
 
-What a template cannot say of functions is said in text, in one generic spelling (`GENERIC`): the functions are
-listed in the system text, a call is a JSON object between `<tool_call>` and `</tool_call>`, a result stands
-between `<tool_response>` and `</tool_response>` in a user turn. It is what most families with JSON calls were
-trained on. A template that knows neither functions nor calls says all three that way, even if it would write
-a result's turn like any other.
+What a template cannot say of functions is said in text: the functions are listed in the system text, calls are
+written as the model spells them, a result stands between `<tool_response>` and `</tool_response>` in a user turn.
+Where a model has no spelling of its own, a call is a JSON object between `<tool_call>` and `</tool_call>`
+(`GENERIC`), which is what most families with JSON calls were trained on. A template that knows neither functions nor
+calls says all three that way, even if it would write a result's turn like any other.
 """
 
 from __future__ import annotations
@@ -21,10 +21,13 @@ from typing import Final
 from msgspec.structs import replace
 
 from b3node.contract.request import FunctionTool, TextPart
+from b3node.dialects.dialect import GENERIC as SPELLING, Calls
 from b3node.prompt.abilities import Abilities
 from b3node.prompt.asides import SILENT_USER, Aside, told
 from b3node.prompt.messages import function
+from b3node.prompt.provenance import client, client_value
 from b3node.prompt.sandbox import to_json
+from b3node.prompt.spelling import spell
 from b3node.prompt.turns import (
     PARAGRAPH,
     AssistantTurn,
@@ -41,22 +44,32 @@ GENERIC: Final = (
     '<tool_call>\n{{"name": "...", "arguments": {{...}}}}\n</tool_call>\n'
     "The results come back between <tool_response> and </tool_response>."
 )
-"""What a model is told about functions if its template has no place for them."""
+"""What a model is told about functions if neither its template nor anything else says how it calls."""
+OWN: Final = (
+    "You can call the functions described here, one JSON object a line:\n\n{functions}\n\n"
+    "To call one, write it like this, with its own name and arguments and nothing after it:\n{example}"
+)
+"""The same for a model that has a spelling of its own, although its template does not tell of functions."""
+
+_EXAMPLE: Final = Call("0", "NAME", {"ARGUMENT": "VALUE"})
 
 _BLANK: Final = " "
 """The text of an assistant turn that says nothing, for templates that insist on one."""
 
 
-def fit(conversation: Conversation, able: Abilities) -> Conversation:
-    """A conversation that says the same and that a template with these abilities can write."""
-    turns = _shaped(conversation.turns, able)
+def fit(conversation: Conversation, able: Abilities, calls: Calls = SPELLING) -> Conversation:
+    """A conversation that says the same and that a template with these abilities can write.
+
+    `calls` is how the model spells calls, where the template does not.
+    """
+    turns = _shaped(conversation.turns, able, calls)
     if able.calls and not able.parallel:
         turns = _one_call_a_turn(turns)
     if not able.results or not (able.tools or able.calls):
         turns = _results_as_text(turns)
     system = conversation.system
     if conversation.tools and not able.tools:
-        system = PARAGRAPH.join(text for text in (system, _listed(conversation.tools)) if text)
+        system = PARAGRAPH.join(text for text in (system, _listed(conversation.tools, calls)) if text)
     if system and not able.system:
         turns = _with_system(turns, system)
         system = ""
@@ -64,22 +77,22 @@ def fit(conversation: Conversation, able: Abilities) -> Conversation:
     return Conversation(system, tuple(_ordered(turns, able)), tools, able.thoughts)
 
 
-def _shaped(turns: tuple[Turn, ...], able: Abilities) -> Iterator[Turn]:
+def _shaped(turns: tuple[Turn, ...], able: Abilities, calls: Calls) -> Iterator[Turn]:
     """Assistant turns whose calls have the right form, or are text; what is said beside calls told as it can be."""
     last = max((index for index, turn in enumerate(turns) if isinstance(turn, UserTurn)), default=-1)
     for index, turn in enumerate(turns):
         if isinstance(turn, AssistantTurn):
-            yield from _assistant(turn, able, able.aside if index > last else able.old_aside)
+            yield from _assistant(turn, able, able.aside if index > last else able.old_aside, calls)
         else:
             yield turn
 
 
-def _assistant(turn: AssistantTurn, able: Abilities, aside: Aside) -> tuple[Turn, ...]:
+def _assistant(turn: AssistantTurn, able: Abilities, aside: Aside, calls: Calls) -> tuple[Turn, ...]:
     if not turn.calls:
         return (turn if turn.text or able.empty_answer else replace(turn, text=_BLANK),)
     if not able.calls:
-        written = [turn.text, *(_call_as_text(call) for call in turn.calls)]
-        return (AssistantTurn("\n".join(text for text in written if text), turn.reasoning),)
+        ours = [Call(call.id, client(call.name), _clients(call.arguments)) for call in turn.calls]
+        return (AssistantTurn(turn.text, turn.reasoning, spelled=spell(ours, calls)),)
     return told(replace(turn, calls=tuple(_formed(call, able) for call in turn.calls)), aside)
 
 
@@ -114,13 +127,18 @@ def _results_as_text(turns: Iterator[Turn]) -> Iterator[Turn]:
             yield from run
 
 
-def _call_as_text(call: Call) -> str:
-    written = to_json({"name": call.name, "arguments": call.arguments})
-    return f"<tool_call>\n{written}\n</tool_call>"
+def _clients(arguments: dict[str, object] | str) -> dict[str, object] | str:
+    """Arguments in the alphabet of a client's text."""
+    if isinstance(arguments, str):
+        return client(arguments)
+    return {client(name): client_value(value) for name, value in arguments.items()}
 
 
-def _listed(tools: tuple[FunctionTool, ...]) -> str:
-    return GENERIC.format(functions="\n".join(to_json(function(tool)) for tool in tools))
+def _listed(tools: tuple[FunctionTool, ...], calls: Calls) -> str:
+    functions = "\n".join(to_json(function(tool)) for tool in tools)
+    if calls == SPELLING:
+        return GENERIC.format(functions=functions)
+    return OWN.format(functions=functions, example=spell([_EXAMPLE], calls))
 
 
 def _with_system(turns: Iterator[Turn], system: str) -> Iterator[Turn]:

@@ -102,11 +102,13 @@ def _assistant(turn: AssistantTurn, thoughts: Thoughts) -> Json:
 
 def _said(turn: AssistantTurn, thoughts: Thoughts) -> object:
     """A turn's content: its text, or its thought and its text as parts."""
+    text = client(turn.text)
+    text += "\n" + turn.spelled if text and turn.spelled else turn.spelled
     if thoughts == "field":
-        return client(turn.text)
+        return text
     parts = [
-        {"type": kind, member: client(words)}
-        for (kind, member), words in zip(_PARTS[thoughts], (turn.reasoning, turn.text), strict=True)
+        {"type": kind, member: words}
+        for (kind, member), words in zip(_PARTS[thoughts], (client(turn.reasoning), text), strict=True)
         if words
     ]
     return {"blocks": parts} if thoughts == "blocks" else parts

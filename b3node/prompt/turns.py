@@ -64,11 +64,15 @@ class UserTurn(msgspec.Struct, frozen=True, tag=True):
 
 
 class AssistantTurn(msgspec.Struct, frozen=True, tag=True):
-    """What the model said in one go; each of the three may be empty."""
+    """What the model said in one go; each of the three may be empty.
+
+    `spelled` are calls that stand behind the text as a part of it, in the alphabets of `provenance`.
+    """
 
     text: str = ""
     reasoning: str = ""
     calls: tuple[Call, ...] = ()
+    spelled: str = ""
 
 
 class ToolTurn(msgspec.Struct, frozen=True, tag=True):

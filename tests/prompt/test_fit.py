@@ -8,8 +8,10 @@ import pytest
 from msgspec.structs import replace
 
 from b3node.contract.request import ImagePart, TextPart
+from b3node.dialects.dialect import Calls, KeywordArguments, NamedBody, Span
 from b3node.prompt.abilities import Abilities
 from b3node.prompt.fit import fit
+from b3node.prompt.provenance import client, plain
 from b3node.prompt.turns import AssistantTurn, Call, Conversation, ToolTurn, UserTurn, normalise
 from tests.prompt.histories import BARE, HISTORIES
 from tests.prompt.test_abilities import ABLE
@@ -75,16 +77,17 @@ def test_functions_that_cannot_be_declared_are_described() -> None:
 
 
 def test_calls_that_cannot_be_written_are_text() -> None:
-    """A JSON object between tags, after what was said."""
+    """A JSON object between tags, behind what was said; the tags are ours, what is between them is the client's."""
     got = fitted(
         talk(says("u"), AssistantTurn("a", "t", (ONE, TWO)), TOLD, TOLD_TOO), calls=False, parallel=False
     )
 
-    assert got.turns[1] == AssistantTurn(
-        'a\n<tool_call>\n{"name": "f", "arguments": {"x": 1}}\n</tool_call>\n'
-        '<tool_call>\n{"name": "g", "arguments": {}}\n</tool_call>',
-        "t",
+    name, other, member = map(client, "fgx")
+    spelled = (
+        f'<tool_call>\n{{"name": "{name}", "arguments": {{"{member}": 1}}}}\n</tool_call>\n'
+        f'<tool_call>\n{{"name": "{other}", "arguments": {{}}}}\n</tool_call>'
     )
+    assert got.turns[1] == AssistantTurn("a", "t", spelled=spelled)
     assert got.turns[2:] == (TOLD, TOLD_TOO)
 
 
@@ -195,3 +198,14 @@ def test_an_empty_turn_stands_where_a_template_insists_on_one() -> None:
     answered = talk(says("u"), AssistantTurn("a"))
     assert fitted(answered, answer_last=False).turns == (*answered.turns, says(""))
     assert fitted(result, user_after_result=False).turns == (*result.turns[:3], AssistantTurn(), says("v"))
+
+
+def test_calls_are_spelled_as_the_model_spells_them() -> None:
+    """Where the template drops calls, the family's own spelling keeps history and answer alike; it is explained too."""
+    own = Calls(NamedBody((), KeywordArguments()), Span("<|call|>[", "]"), between=", ")
+    conversation = talk(says("u"), AssistantTurn(calls=(ONE, TWO)), TOLD, TOLD_TOO, tools=(BARE,))
+    got = fit(conversation, Abilities(system=True), own)
+
+    assert isinstance(got.turns[1], AssistantTurn)
+    assert plain(got.turns[1].spelled) == "<|call|>[f(x=1), g()]"
+    assert "<|call|>[NAME(ARGUMENT='VALUE')]" in got.system

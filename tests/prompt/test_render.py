@@ -9,7 +9,7 @@ import pytest
 
 from b3node.contract.request import FunctionTool, Reasoning
 from b3node.errors import Refusal
-from b3node.prompt import messages
+from b3node.prompt import fit as fitting, messages
 from b3node.prompt.abilities import Abilities, probe
 from b3node.prompt.effort import variables
 from b3node.prompt.fit import fit
@@ -82,6 +82,7 @@ def test_the_private_alphabet_changes_nothing_that_is_read(name, monkeypatch) ->
         with monkeypatch.context() as patch:
             for marking in ("client", "client_value", "schema"):
                 patch.setattr(messages, marking, lambda value: value)
+                patch.setattr(fitting, marking, lambda value: value, raising=False)
             assert written(name, asked) == hidden, history
 
 
