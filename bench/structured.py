@@ -6,7 +6,8 @@ draw     microseconds of one constrained draw on rows of 151,936 logits, beside 
          shapes is written token by token; the model is sure of the right one (`kept to`), or what it wants is
          unlike the grammar every third time (`off`). CPU time of the thread, so that neighbours do not count.
 conform  answers of the embedded model to the schemas of a file (JSON lines with `name` and `schema`, maybe .xz):
-         each answer that ends by itself must be JSON and match; those that were cut are counted.
+         each answer that ends by itself must be JSON and match; those that were cut are counted. With a log, a
+         run that was stopped is taken up where it was.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import random
 import statistics
 import tempfile
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -228,16 +229,26 @@ def _microseconds(work: Callable[[], int]) -> float:
 # ----------------------------------------------------------------------------------------------------- conform
 
 
-def conform(path: Path, schemas: int, answers: int, at_once: int) -> None:
+Work = list[tuple[str, int, Schema]]
+"""Answers to ask for: the schema's name, which of its answers, the schema."""
+
+
+def conform(path: Path, schemas: int, answers: int, at_once: int, log: Path) -> None:
     chosen = list(_compiled(path, schemas))
-    print(f"{len(chosen)} schemas, {answers} answers each", flush=True)
-    with serve(b3node(embedded.find()), Path(tempfile.mkdtemp()) / "log") as server:
-        outcomes = asyncio.run(
-            _ask_all(server.url, [each for each in chosen for _ in range(answers)], at_once)
-        )
+    print(f"{len(chosen)} schemas, {answers} answers each, into {log}", flush=True)
+    log.touch()
+    done = {(name, number) for name, number, _ in _logged(log)}
+    work = [(name, i, schema) for i in range(answers) for name, schema in chosen if (name, i) not in done]
+    if work:
+        with serve(b3node(embedded.find()), Path(tempfile.mkdtemp()) / "log") as server:
+            asyncio.run(_ask_all(server.url, work, at_once, log))
+    outcomes = Counter(outcome for _, _, outcome in _logged(log))
     print(dict(outcomes))
-    ended = outcomes["conforms"] + outcomes["is not JSON"] + outcomes["does not match"]
-    print(f"{outcomes['conforms']} of {ended} that ended by themselves conform")
+    print(f"{outcomes['conforms']} of {outcomes.total() - outcomes['cut']} that ended by themselves conform")
+
+
+def _logged(log: Path) -> list[tuple[str, int, str]]:
+    return [tuple(json.loads(line)) for line in log.read_text(encoding="utf-8").splitlines()]
 
 
 def _compiled(path: Path, count: int) -> Iterator[tuple[str, Schema]]:
@@ -258,21 +269,23 @@ def _compiled(path: Path, count: int) -> Iterator[tuple[str, Schema]]:
             yield entry["name"], schema
 
 
-async def _ask_all(url: str, work: list[tuple[str, Schema]], at_once: int) -> Counter[str]:
-    outcomes: Counter[str] = Counter()
-    todo = iter(work)
+async def _ask_all(url: str, work: Work, at_once: int, log: Path) -> None:
+    """Asks for all of it, and notes each outcome; where the server was busy, it asks again at the end."""
+    todo = deque(work)
 
     async def client() -> None:
-        for name, schema in todo:
+        while todo:
+            name, number, schema = todo.popleft()
             outcome = await _outcome(url, schema)
-            outcomes[outcome] += 1
-            if outcome not in ("conforms", "cut", "busy"):
+            if outcome == "busy":
+                todo.append((name, number, schema))
+                continue
+            with log.open("a", encoding="utf-8") as out:
+                out.write(json.dumps((name, number, outcome)) + "\n")
+            if outcome not in ("conforms", "cut"):
                 print(name, outcome, flush=True)
-            if sum(outcomes.values()) % 50 == 0:
-                print(sum(outcomes.values()), dict(outcomes), flush=True)
 
     await asyncio.gather(*(client() for _ in range(at_once)))
-    return outcomes
 
 
 async def _outcome(url: str, schema: Schema) -> str:
@@ -301,13 +314,14 @@ def main() -> None:
     parser.add_argument("--schemas", type=int, default=100)
     parser.add_argument("--answers", type=int, default=10)
     parser.add_argument("--at-once", type=int, default=16)
+    parser.add_argument("--log", type=Path, default=Path(tempfile.gettempdir()) / "b3node-conform.jsonl")
     given = parser.parse_args()
     if "draw" in given.parts:
         draws()
     if "speed" in given.parts:
         speed(given.repeats)
     if "conform" in given.parts:
-        conform(given.file, given.schemas, given.answers, given.at_once)
+        conform(given.file, given.schemas, given.answers, given.at_once, given.log)
 
 
 if __name__ == "__main__":
