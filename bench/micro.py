@@ -21,6 +21,9 @@ import numpy as np
 
 from b3node.contract.decode import decode_request
 from b3node.contract.encode import sse_frame
+from b3node.contract.request import FunctionTool
+from b3node.dialects.dialect import Calls, Dialect, NamedBody, ObjectBody, Span, TaggedArguments
+from b3node.dialects.outline import Reading
 from b3node.engine.backend import Rows
 from b3node.engine.cells import Cells
 from b3node.engine.governor import Governor
@@ -35,6 +38,7 @@ from b3node.events.composer import Composer
 from b3node.events.skeleton import begin
 from b3node.ids import new_call_id, new_response_id
 from b3node.llama.context import Batch
+from b3node.parse.reader import parser_of
 from b3node.parse.text import TextParser
 from b3node.workers.frames import FrameReader, frame
 from b3node.workers.line import Line
@@ -56,7 +60,7 @@ Case = tuple[str, list[float]]
 
 def main() -> None:
     print(f"{'microseconds':<64} {'smallest':>10} {'median':>10}")
-    for cases in (scheduling, whole_steps, sampling, prefixes, frames, streaming):
+    for cases in (scheduling, whole_steps, sampling, prefixes, frames, parsing, streaming):
         for title, costs in cases():
             print(f"{title:<64} {min(costs):>10.1f} {median(costs):>10.1f}", flush=True)
 
@@ -135,6 +139,42 @@ def frames() -> Iterator[Case]:
         data, reader = frame(encode(step)), FrameReader()
         yield f"encode a step of {count}", _repeated(_framed, encode, step)
         yield f"decode a step of {count}", _repeated(_heard, decode, reader, data)
+
+
+def parsing() -> Iterator[Case]:
+    """Reading a token of each kind of text; a token is four bytes, wherever that cuts."""
+    prose = b"It's said that the fox, 13 in all, jumps.\n\nIf x < y, then so does `x`. " * 50
+    code = b"def f(a, b):\n    return a < b and {'x': [1, 2]}\n\n" * 50
+    thought, json_call = (
+        Span("<think>", "</think>"),
+        Calls(ObjectBody(), open=("<tool_call>",), close="</tool_call>"),
+    )
+    tags = TaggedArguments("<parameter=", ">\n", "\n</parameter>\n")
+    tagged_call = Calls(NamedBody((">\n",), tags), open=("<function=",), close="</function>")
+    told = b'<tool_call>{"name":"f","arguments":{"text":' + msgspec.json.encode(code.decode()) + b"}}"
+    bare = b"<function=f>\n<parameter=text>\n" + code + b"\n</parameter>\n</function>"
+    for title, calls, thinking, text in (
+        ("plain text", json_call, False, prose),
+        ("a thought", json_call, True, prose),
+        ("arguments that are JSON", json_call, False, told),
+        ("arguments between tags", tagged_call, False, bare),
+    ):
+        reading = Reading(Dialect(thought, calls=calls), thinking=thinking, calls=True)
+        yield f"parse a token of {title}", _repeated(_reader(reading, text))
+
+
+def _reader(reading: Reading, text: bytes) -> Callable[[], object]:
+    """Reads one more token of `text` at each call, over and over."""
+    schema: dict[str, object] = {"type": "object", "properties": {"text": {"type": "string"}}}
+    tools, size = (FunctionTool("f", parameters=schema),), 4
+
+    def tokens() -> Iterator[object]:
+        while True:
+            parser = parser_of(reading, tools, lambda _name, _arguments: True)
+            for at in range(0, len(text), size):
+                yield parser.feed(text[at : at + size])
+
+    return tokens().__next__
 
 
 def streaming() -> Iterator[Case]:

@@ -14,6 +14,8 @@ _parts = re.compile(rb"`+|\n|[^`\n]+").findall
 _TICK: Final = 0x60
 _FENCE: Final = 3
 """Backticks of a fence, at least."""
+_AT_ONCE: Final = 1024
+"""Bytes that are followed together."""
 
 
 class Code:
@@ -24,6 +26,7 @@ class Code:
         self._run = 0  # backticks at the end of what is known
         self._blank = True  # nothing but white space in this line so far, before the run
         self._first = False  # still in the line that opened the fence
+        self._later = b""  # text that is not followed yet: it is cheaper at once
 
     def fork(self) -> Code:
         """One that goes on from here by itself."""
@@ -33,20 +36,27 @@ class Code:
 
     def feed(self, text: bytes) -> None:
         """More of the text."""
-        if not self._run and b"`" not in text:
-            if b"\n" in text:
-                self._newline()
-                text = text[text.rfind(b"\n") + 1 :]
-            if self._blank and not text.isspace():
-                self._blank = not text
-            return
-        for part in _parts(text):
-            self._part(part)
+        self._later += text
+        if len(self._later) > _AT_ONCE:
+            self._follow()
 
     def inside(self) -> bool:
         """Whether what follows is code, if it is no backtick."""
+        self._follow()
         self._settle()
         return self._open != 0
+
+    def _follow(self) -> None:
+        text, self._later = self._later, b""
+        if self._run or b"`" in text:
+            for part in _parts(text):
+                self._part(part)
+            return
+        if b"\n" in text:
+            self._newline()
+            text = text[text.rfind(b"\n") + 1 :]
+        if text and not text.isspace():
+            self._blank = False
 
     def _part(self, part: bytes) -> None:
         if part[0] == _TICK:

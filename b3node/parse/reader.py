@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from b3node.contract.request import FunctionTool
-from b3node.dialects.dialect import PLAIN
+from b3node.dialects.dialect import PLAIN, Calls
 from b3node.dialects.outline import Reading
 from b3node.parse.call import Judge
 from b3node.parse.channels import Channels, Piece
@@ -15,6 +15,7 @@ from b3node.parse.parser import Parser
 from b3node.parse.section import Outcome, Section, spelling
 from b3node.parse.text import TextParser
 from b3node.parse.utf8 import Utf8Decoder
+from b3node.parse.views import call_head, spellings
 
 
 def parser_of(reading: Reading, tools: Sequence[FunctionTool], judge: Judge) -> Parser:
@@ -37,6 +38,7 @@ class Reader:
         self._tools = {tool.name: tool for tool in tools}
         self._channels = Channels(reading)
         self._section: Section | None = None
+        self._spellings: list[Calls] = []  # those that are tried if this one is refused
         self._channel: Literal["thought", "text", "call"] = "text"
         self._utf8 = Utf8Decoder()
         self._broken = False
@@ -95,20 +97,22 @@ class Reader:
 
     def _call(self, data: bytes, out: list[Delta]) -> list[Piece]:
         """More of a section of calls; what is no longer of it."""
-        section = self._section
-        if section is None:
-            calls = self._channels.calls
-            if calls is None:
-                return []
-            section = self._section = Section(
-                spelling(calls, self._reading.specials), self._tools, self._judge
-            )
-        if self._channel != "call":
+        if self._section is None:
+            self._spellings = self._alike()
+            self._section = self._next()
             self._switch("call", out)
+        section = self._section
         section.feed(data, out)
+        while section.outcome is Outcome.REFUSED and self._spellings and not section.begun:
+            data = section.written + section.rest
+            section = self._section = self._next()
+            section.feed(data, out)
         if section.outcome is Outcome.OPEN:
             return []
         self._section = None
+        return self._over(section)
+
+    def _over(self, section: Section) -> list[Piece]:
         if section.begun:
             self._channels.settle()
         if section.outcome is Outcome.BROKEN:
@@ -117,3 +121,16 @@ class Reader:
         if section.outcome is Outcome.REFUSED:
             return self._channels.refuse(section.written, section.rest)
         return self._channels.leave(section.rest)
+
+    def _alike(self) -> list[Calls]:
+        """The spellings whose marker was read, the last one to try first."""
+        found = self._channels.calls
+        every = spellings(self._reading.dialect)
+        return [calls for calls in reversed(every) if found and _marker(calls) == _marker(found)]
+
+    def _next(self) -> Section:
+        return Section(spelling(self._spellings.pop(), self._reading.specials), self._tools, self._judge)
+
+
+def _marker(calls: Calls) -> tuple[bool, tuple[str, ...]]:
+    return calls.bare, call_head(calls)

@@ -33,43 +33,40 @@ class Unlike(Exception):  # noqa: N818 - what a model writes is no error
 class Source:
     """Bytes that come piece by piece.
 
-    Readers look at `data` from `at` on and move `at` over what they took. While it keeps, what was taken since then
-    can be had again (`written`).
+    Readers look at `data` from `at` on and move `at` over what they took. While it is `keeping`, what was taken since
+    `keep` can be had again (`written`).
     """
 
     def __init__(self, specials: Markers[bytes]) -> None:
         self.data = b""
         self.at = 0
         self._specials = specials
-        self._kept: list[bytes] | None = None
-        self._from = 0
+        self.keeping = False
         self.size = 0  # bytes that came since it keeps
+        self._kept: list[bytes] = []
+        self._from = 0
 
     def feed(self, piece: bytes) -> None:
         """More bytes."""
-        if self._kept is not None:
+        if self.keeping:
             self._kept.append(self.data[self._from : self.at])
             self._from = 0
-        self.size += len(piece)
+            self.size += len(piece)
         self.data = self.data[self.at :] + piece
         self.at = 0
 
     def keep(self) -> None:
         """From here on, what is taken is kept."""
         self._kept, self._from, self.size = [], self.at, len(self.data) - self.at
+        self.keeping = True
 
     def release(self) -> None:
         """Nothing is kept any longer."""
-        self._kept = None
-
-    @property
-    def keeping(self) -> bool:
-        """Whether what is taken is kept."""
-        return self._kept is not None
+        self._kept, self.keeping = [], False
 
     def written(self) -> bytes:
         """What was taken while keeping."""
-        return b"".join([*(self._kept or ()), self.data[self._from : self.at]])
+        return b"".join([*self._kept, self.data[self._from : self.at]])
 
     def rest(self) -> bytes:
         """What is not taken."""
@@ -119,6 +116,18 @@ class Source:
                 best, which = length, state.found
         self.at += best
         return markers.meaning(which) if best else None
+
+    def _differs(self, markers: Markers[T]) -> bool:
+        """Whether it is known already that none of the markers stands right here."""
+        state = markers.start
+        for byte in self.data[self.at : self.at + LONGEST]:
+            following = state[byte]
+            if following is None:
+                return True
+            if following.found is not None:
+                return False
+            state = following
+        return False
 
     def must(self, markers: Markers[T]) -> Step[T]:
         """Takes white space and the longest of the markers.
@@ -173,7 +182,7 @@ class Source:
             if not found:
                 yield
                 continue
-            meaning = yield from self.here(ends)
+            meaning = None if self._differs(ends) else (yield from self.here(ends))
             if meaning is None:
                 meaning = self.data[self.at : self.at + 1]
                 self.at += 1

@@ -1,7 +1,7 @@
 """Arguments one by one between tags. What stands in a tag is bare, so its schema says what kind of value it is.
 
-A string is told as it grows. Where a string and something else are possible, a value is held back for as long as it
-may be either (`Guess`); a value that is no string is held back to its end, because only then can it be converted.
+A string is told as it grows, and so is an object or an array where no string may stand. Where a string and something
+else are possible, a value is held back for as long as it may be either (`Guess`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import msgspec
 from b3node.dialects.dialect import TaggedArguments
 from b3node.parse.call import Call, encode, escaped
 from b3node.parse.kinds import STRING, Kinds, kind_of, kinds, member
-from b3node.parse.literals import END, converted
+from b3node.parse.literals import END, converted, value
 from b3node.parse.markers import Markers, Spelled, marked, spelled
 from b3node.parse.source import HELD, Source, Step, Unlike
 
@@ -80,12 +80,22 @@ def tagged_arguments(
         call.write(f'{before}"{escaped(name)}":')
         before = ","
         yield from source.here(how.gap)
-        guess = Guess(call, possible)
-        yield from source.text(how.ends, guess.feed)
-        guess.end()
+        yield from _value(source, call, possible, how.ends)
     if found is None and closed:
         raise Unlike
     call.write("{}" if before == "{" else "}")
+
+
+def _value(source: Source, call: Call, possible: Kinds, ends: Markers[bytes]) -> Step[None]:
+    """A value and the tag behind it."""
+    if "string" not in possible and (yield from source.space()) in b"{[":
+        yield from value(source, call, Markers(()), 1)
+        if (yield from source.take(ends)) != END:
+            raise Unlike
+        return
+    guess = Guess(call, possible)
+    yield from source.text(ends, guess.feed)
+    guess.end()
 
 
 def _said(possible: Kinds, kind: bytes) -> Kinds:
@@ -150,14 +160,9 @@ class Guess:
 
 
 def _json(said: str, possible: Kinds) -> str:
-    """A bare value's JSON text."""
-    text: str | None = said.strip()
-    try:
-        value = _decode(said)
-    except (msgspec.DecodeError, RecursionError):
-        text = converted(said)
-        value = None if text is None else _decode(text)
-    if text is not None and (fits(value, possible) or "string" not in possible):
+    """A bare value's JSON text: that of a literal, if there may be one, or else a string's."""
+    text = converted(said)
+    if text is not None and (fits(_decode(text), possible) or "string" not in possible):
         return text
     return encode(said).decode()
 

@@ -198,6 +198,10 @@ def coder() -> Family:
                 [call("get_weather", {"city": "3", "n": 3, "note": "nullable", "more": 3})],
             ),
             Turn(
+                '<tool_call><function=get_weather><parameter=deep>{"a": [true, "</par',
+                [("open", "get_weather", '{"deep":{"a":[true,"</par')],
+            ),
+            Turn(
                 "<tool_call>\n<function=get_weather>\n<parameter=city>\nOslo\n</parameter>\n",
                 [("open", "get_weather", '{"city":"Oslo"')],
             ),
@@ -237,7 +241,10 @@ def llama() -> Family:
         "llama 3.x",
         Dialect(
             calls=Calls(body, bare=True, alone=True),
-            also=(Calls(body, open=("<|python_tag|>",), alone=True),),
+            also=(
+                Calls(body, open=("<|python_tag|>",), alone=True),
+                Calls(NamedBody((".call",), KeywordArguments()), open=("<|python_tag|>",), alone=True),
+            ),
         ),
         ("<|python_tag|>",),
         (
@@ -246,6 +253,10 @@ def llama() -> Family:
             Turn(
                 f'<|python_tag|>{{"name": "get_weather", "parameters": {ARGS}}}', [call("get_weather", OSLO)]
             ),
+            Turn(
+                "<|python_tag|>get_weather.call(city='O', n=3)", [call("get_weather", {"city": "O", "n": 3})]
+            ),
+            Turn("<|python_tag|>print(3)", [("text", "<|python_tag|>print(3)")]),
             Turn('{"name": "Ada", "age": 36}', [("text", '{"name": "Ada", "age": 36}')]),
             Turn('{"name": "get_weathe', [("text", '{"name": "get_weathe')]),
             Turn('{"nam', [("text", '{"nam')]),
