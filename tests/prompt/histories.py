@@ -48,7 +48,7 @@ WEATHER = FunctionTool(
         "type": "object",
         "properties": {
             "city": {"type": "string", "description": 'Name, e.g. "Tromsø".'},
-            "days": {"type": ["integer", "null"], "default": None},
+            "days": {"type": "integer", "default": None},
             "tags": {"type": "array", "items": {"type": "string", "enum": ["wind", "rain"]}},
             "Place": {"$ref": "#/$defs/place"},
             "when": {"anyOf": [{"type": "string", "format": "date"}, {"type": "null"}]},

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from functools import cache
 
 import pytest
 
-from b3node.contract.request import FunctionTool, Reasoning
+from b3node.contract.request import FunctionTool
 from b3node.errors import Refusal
-from b3node.prompt import fit as fitting, messages
 from b3node.prompt.abilities import Abilities, probe
 from b3node.prompt.effort import variables
 from b3node.prompt.fit import fit
@@ -18,28 +16,11 @@ from b3node.prompt.render import render
 from b3node.prompt.template import ChatTemplate
 from b3node.prompt.turns import normalise
 from tests.prompt.corpus import ALL, compiled, sent_by_clients, source
-from tests.prompt.histories import HISTORIES, assistant, call, output, request, user
+from tests.prompt.histories import request, user
 from tests.prompt.test_abilities import LOOP
 
 NOW = datetime(2026, 11, 29, 12, tzinfo=UTC)
 LIMIT = 1_000_000
-
-TOOL = FunctionTool("toolname", "tooldesc", {"type": "object", "properties": {"argname": {"type": "string"}}})
-TELLING = request(
-    user("firstuser"),
-    Reasoning("oldthought"),
-    call("a", "toolname", '{"argname": "argone"}'),
-    call("b", "toolname", '{"argname": "argtwo"}'),
-    output("a", "resultone"),
-    output("b", "resulttwo"),
-    assistant("firstanswer"),
-    user("seconduser"),
-    call("c", "toolname", '{"argname": "argthree"}'),
-    output("c", "resultthree"),
-    instructions="systemtext",
-    tools=(TOOL,),
-)
-WORDS = "systemtext tooldesc firstuser argone argtwo resultone resulttwo firstanswer seconduser argthree resultthree"
 
 
 def written(name, asked) -> str:
@@ -47,43 +28,11 @@ def written(name, asked) -> str:
     return render(normalise(asked), template, able, variables(asked.effort, source(name)), NOW, LIMIT)
 
 
-@cache
-def history_written(name, history) -> str:
-    return written(name, HISTORIES[history])
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_every_template_writes_every_history(name) -> None:
-    """Whatever agents send is served; nothing ends in a template's error."""
-    for history in HISTORIES:
-        assert 0 < len(history_written(name, history)) < LIMIT
-
-
 @pytest.mark.parametrize("name", ALL)
 def test_every_template_writes_what_clients_send(name) -> None:
     """Real requests, an eighth of them for each template, so that each is written by several."""
     for asked in sent_by_clients()[len(name) % 8 :: 8]:
         assert len(written(name, asked)) < LIMIT
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_nothing_that_a_model_must_know_is_lost(name) -> None:
-    """System text, functions, both sides' words, arguments and results are in the prompt, in any family."""
-    got = plain(written(name, TELLING))
-
-    assert [word for word in WORDS.split() if word not in got] == []
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_the_private_alphabet_changes_nothing_that_is_read(name, monkeypatch) -> None:
-    """The prompt is, character for character, what the template writes when it is given plain text."""
-    for history, asked in HISTORIES.items():
-        hidden = plain(history_written(name, history))
-        with monkeypatch.context() as patch:
-            for marking in ("client", "client_value", "schema"):
-                patch.setattr(messages, marking, lambda value: value)
-                patch.setattr(fitting, marking, lambda value: value, raising=False)
-            assert written(name, asked) == hidden, history
 
 
 def test_a_template_that_fails_is_asked_for_less() -> None:

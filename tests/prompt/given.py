@@ -1,0 +1,92 @@
+"""What a template is given for a request, as plain JSON: the same that any implementation of chat templates takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any
+
+from msgspec.structs import replace
+
+from b3node.contract.request import Effort
+from b3node.prompt.dialect import Learned, learn
+from b3node.prompt.effort import variables
+from b3node.prompt.messages import messages, tools
+from b3node.prompt.provenance import plain
+from b3node.prompt.render import render
+from b3node.prompt.sandbox import Sandbox, to_json
+from b3node.prompt.template import ChatTemplate
+from b3node.prompt.turns import Conversation
+from tests.prompt.corpus import compiled, source
+
+NOW = datetime(2026, 11, 9, 8, 5, tzinfo=UTC)
+LIMIT = 4_000_000
+
+
+@dataclass
+class Recorder:
+    """A template that remembers what it was asked for last. It stands in for a `ChatTemplate`."""
+
+    template: ChatTemplate
+    given: dict[str, Any] = field(default_factory=dict)
+
+    def write(self, conversation: Conversation, told: dict[str, object], now: datetime, limit: int) -> str:
+        declared = plain_value(tools(conversation.tools))
+        self.given = {
+            "messages": plain_value(messages(conversation)),
+            "tools": declared,
+            "bos_token": "<s>",
+            "eos_token": "</s>",
+            "functions": to_json([tool["function"] for tool in declared or []], indent=4),
+            "datetime": now.strftime("%B %d %Y"),
+            **told,
+        }
+        return self.template.write(conversation, told, now, limit)
+
+
+@dataclass(frozen=True)
+class Written:
+    """A prompt as text in both alphabets, and all that its template was given for it, as plain JSON."""
+
+    text: str
+    given: dict[str, Any]
+
+    @property
+    def plain(self) -> str:
+        return plain(self.text)
+
+
+def write(name: str, conversation: Conversation, effort: Effort | None) -> Written:
+    """A conversation as the template of that name is made to write it."""
+    template, able = compiled(name)
+    learned = learn_once(name)
+    recorder = Recorder(template)
+    told = variables(effort, source(name))
+    able = replace(able, tools=able.tools and not learned.explained)
+    text = render(conversation, recorder, able, told, NOW, LIMIT, learned.calls)  # type: ignore[arg-type]  # like one
+    return Written(text, recorder.given)
+
+
+@cache
+def learn_once(name: str) -> Learned:
+    return learn(*compiled(name))
+
+
+def written_plainly(name: str, given: dict[str, Any]) -> str:
+    """What the template makes of the same values in plain characters."""
+    context = {"documents": None, "add_generation_prompt": True, "strftime_now": NOW.strftime, **given}
+    return _plainly(name).render(context)
+
+
+@cache
+def _plainly(name: str) -> Any:
+    return Sandbox().from_string(source(name))
+
+
+def plain_value(value: Any) -> Any:
+    if isinstance(value, str):
+        return plain(value)
+    if isinstance(value, dict):
+        return {plain(name): plain_value(member) for name, member in value.items()}
+    return [plain_value(element) for element in value] if isinstance(value, list) else value
