@@ -26,7 +26,7 @@ class Capabilities(msgspec.Struct, frozen=True):
     images: bool = False
 
 
-THIS_VERSION: Final = Capabilities(formats=True)
+THIS_VERSION: Final = Capabilities(tools=True, formats=True, reasoning=True)
 
 
 def refuse_unsupported(request: Request, capabilities: Capabilities = THIS_VERSION) -> None:

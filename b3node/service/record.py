@@ -21,7 +21,8 @@ class Record(msgspec.Struct, kw_only=True):
     """One request. Mutable: each room adds what it learns; None is unknown, or did not happen.
 
     `request_id` is ours and new for every answer; `route` is the path of the route that matched, so it is
-    never the client's own text; counts are tokens, sizes are bytes.
+    never the client's own text; counts are tokens, sizes are bytes; `loosened` names what of the functions' schemas
+    is not enforced while a call is written, by path and keyword.
     """
 
     request_id: str
@@ -36,6 +37,7 @@ class Record(msgspec.Struct, kw_only=True):
     response_id: str | None = None
     input_items: int | None = None
     tools: int | None = None
+    loosened: tuple[str, ...] | None = None
     max_output_tokens: int | None = None
     prompt_tokens: int | None = None
     cached_tokens: int | None = None

@@ -25,8 +25,9 @@ from b3node.engine.messages import Finished, Sampling, Token
 from b3node.errors import Refusal
 from b3node.events.fold import Fold
 from b3node.events.skeleton import begin
+from b3node.grammar.judge import judge
 from b3node.ids import new_response_id
-from b3node.parse.text import TextParser
+from b3node.parse.reader import parser_of
 from b3node.prompt.prepared import Prepared
 from b3node.service import log
 from b3node.service.flight import Flight
@@ -135,6 +136,7 @@ async def respond(node: Node, flight: Flight, body: bytes) -> Reply:
     with record.timing.phase("prepare"):
         prepared = await flight.wait(partial(model.prepare, request))
     flight.release_bytes()
+    record.loosened = prepared.loosened or None
     telling = _telling(node, record, request, prepared)
     generation = model.submit(
         prepared,
@@ -175,7 +177,8 @@ def too_large(size: int, limit: int) -> Refusal:
 def _telling(node: Node, record: Record, request: Request, prepared: Prepared) -> Telling:
     record.response_id = new_response_id()
     skeleton = begin(request, response_id=record.response_id, created_at=int(node.clock.wall()))
-    return Telling(node, record, skeleton, TextParser(), prompt_tokens=prepared.prompt_tokens)
+    parser = parser_of(prepared.reading, request.tools, judge(request.tools))
+    return Telling(node, record, skeleton, parser, prompt_tokens=prepared.prompt_tokens)
 
 
 def _sampling(request: Request) -> Sampling:

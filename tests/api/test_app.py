@@ -185,8 +185,8 @@ def test_the_models_are_an_openai_list(node: Running) -> None:
             "context_length": 4096,
             "max_request_bytes": 100_000,
             "supports_images": False,
-            "supports_reasoning": False,
-            "supports_tools": False,
+            "supports_reasoning": True,
+            "supports_tools": True,
             "supports_formats": True,
         },
     }

@@ -104,6 +104,9 @@ def test_sampling_is_the_contracts_unless_asked_otherwise() -> None:
     assert namespace
 
 
+PICTURE = {"role": "user", "content": [{"type": "input_image", "image_url": "https://example.com/a.png"}]}
+
+
 @pytest.mark.parametrize(
     ("data", "code", "param"),
     [
@@ -111,7 +114,7 @@ def test_sampling_is_the_contracts_unless_asked_otherwise() -> None:
         (body(input=[]), "invalid_request", "input"),
         (body(model="other"), "model_not_available", "model"),
         (body(background=True), "unsupported_parameter", "background"),
-        (body(reasoning={"effort": "high"}), "unsupported_parameter", "reasoning.effort"),
+        (body(input=[PICTURE]), "unsupported_parameter", "input[0].content[0].image_url"),
     ],
 )
 def test_bad_requests_never_reach_the_engine(data: bytes, code: Code, param: str | None) -> None:
