@@ -16,11 +16,13 @@ from b3node.dialects.outline import MARK
 
 SPACES: Final = b" \t\n\r\x0b\x0c"
 SPACE: Final = -1
-"""Stands in a marker's elements for a run of white space."""
+"""Stands in a marker's elements for a run of white space, even none."""
+GAP: Final = -2
+"""Stands in a marker's elements for one byte of white space."""
 
 T = TypeVar("T")
 Spelled = tuple[int, ...]
-"""A marker's bytes, with `SPACE` among them."""
+"""A marker's bytes, with `SPACE` and `GAP` among them."""
 
 
 def marked(literal: str, specials: Sequence[str]) -> bytes:
@@ -33,12 +35,18 @@ def unmarked(written: bytes, specials: Sequence[str]) -> bytes:
     return _behind(tuple(specials)).sub(b"", written)
 
 
-def spelled(literal: str, specials: Sequence[str]) -> Spelled:
-    """The elements of a marker, without the white space at its edges."""
+def spelled(literal: str, specials: Sequence[str], *, word: bool = False) -> Spelled:
+    """The elements of a marker, without the white space at its edges.
+
+    With `word`, one without special tokens that ends in a word and white space ends only behind that word: `all` is not
+    in `allot`.
+    """
     elements: list[int] = []
     spaced = _any(tuple(specials)).sub(lambda found: b" " + MARK + found[0] + b" ", literal.encode())
     for index, part in enumerate(spaced.split()):
         elements += [SPACE, *part] if index else part
+    if word and MARK[0] not in elements and literal[-1:].isspace() and literal.rstrip()[-1:].isalnum():
+        elements.append(GAP)
     return tuple(elements)
 
 
@@ -80,7 +88,7 @@ class State(dict[int, "State | None"]):
             if byte in SPACES:
                 yield which, index
             index += 1
-        if index < len(elements) and elements[index] == byte:
+        if index < len(elements) and (elements[index] == byte or (elements[index] == GAP and byte in SPACES)):
             yield which, index + 1
 
 

@@ -126,7 +126,7 @@ class _Maker:
 
     def _marker(self, act: Act, *literals: str, calls: Calls | None = None) -> Iterator[Marker]:
         for literal in literals:
-            elements = spelled(literal, self._specials)
+            elements = spelled(literal, self._specials, word=act in {Act.THINK, Act.AGAIN, Act.OPEN})
             yield elements, Found(act, MARK[0] not in elements, calls)
 
 
