@@ -41,6 +41,8 @@ _identifier = re.compile(rb"[A-Za-z0-9_\-]+")
 _forgotten: Final = {"id": re.compile(rb"[A-Za-z0-9_.:\-]+"), "index": re.compile(rb"[0-9]+")}
 _MOST_HOLE: Final = 256
 """Bytes of an id or an index."""
+_AT_ONCE: Final = 64 * 1024
+"""Bytes that are read together: fewer than may be held, so that what is held is counted to the byte."""
 
 Parts = tuple[Markers[bool] | Hole, ...]
 
@@ -107,6 +109,7 @@ class Section:
         self._calls = 0
         self._call = Call(self._source, tools, judge, self._out)
         self._steps = self._read()
+        self._source.keep()
         self.outcome = Outcome.OPEN
 
     @property
@@ -126,16 +129,16 @@ class Section:
 
     def feed(self, piece: bytes, out: list[Delta]) -> None:
         """Tells `out` what is certain once `piece` is known. Not to be called but while it is open."""
-        source = self._source
-        room = HELD - source.size if source.keeping else len(piece)
-        self._advance(piece[:room], out)
-        if len(piece) > room:
-            if source.keeping and self.outcome is Outcome.OPEN:
-                self.outcome = Outcome.REFUSED
-            if self.outcome is Outcome.OPEN:
-                self._advance(piece[room:], out)
+        source, at = self._source, 0
+        while at < len(piece) and self.outcome is Outcome.OPEN:
+            room = min(_AT_ONCE, HELD - source.size) if source.keeping else _AT_ONCE
+            if room:
+                self._advance(piece[at : at + room], out)
             else:
-                source.feed(piece[room:])
+                self.outcome = Outcome.REFUSED
+            at += room
+        if at < len(piece):
+            source.feed(piece[at:])
 
     def finish(self, out: list[Delta]) -> None:
         """Tells `out` what is certain now that nothing follows: the end of a call that only lacks its closing."""
@@ -162,7 +165,6 @@ class Section:
 
     def _read(self) -> Step[None]:
         how, source = self._how, self._source
-        source.keep()
         while True:
             yield from _pattern(source, how.rest)
             yield from self._body()

@@ -24,6 +24,9 @@ _numeric = re.compile(rb"[+-]?[0-9][0-9_.eE+\-]{0,400}").fullmatch
 
 _MOST_NAME: Final = 256
 """Bytes of an argument's name, or of a value's kind."""
+_LOOK: Final = 1024
+"""Bytes by which a value is told to be a number or a word, or not; more white space before it is a string's."""
+_BRACE: Final = 0x7B
 _LITERALS: Final = (
     (b"true", "boolean"), (b"True", "boolean"), (b"false", "boolean"), (b"False", "boolean"),
     (b"null", "null"), (b"None", "null"),
@@ -112,6 +115,7 @@ class Guess:
         self._call, self._kinds = call, possible
         self._held = bytearray()
         self._string = False
+        self._bracketed = False  # held back as an object or an array
         if possible == STRING:
             self._begin()
 
@@ -151,9 +155,14 @@ class Guess:
 
     def _other(self) -> bool:
         """Whether it may still be something else than a string."""
-        said = bytes(self._held).strip()
-        if not said or said[:1] in {b"{", b"["}:
-            return not said or ("object" if said[:1] == b"{" else "array") in self._kinds
+        if self._bracketed:
+            return True
+        said = bytes(self._held[:_LOOK]).strip()
+        if not said:
+            return len(self._held) <= _LOOK
+        if said[0] in b"{[":
+            self._bracketed = ("object" if said[0] == _BRACE else "array") in self._kinds
+            return self._bracketed
         if "integer" in self._kinds and (_numeric(said) or said in {b"+", b"-"}):
             return True
         return any(word.startswith(said) and kind in self._kinds for word, kind in _LITERALS)
