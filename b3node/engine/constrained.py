@@ -10,6 +10,7 @@ model that has been shown what is wanted mostly keeps to it. So a token is drawn
 * Whether a token is in the nucleus (what is heavier weighs less than `top_p` of what is allowed) can mostly be told
   without asking about everything: as far as nothing is known, both weights lie between bounds (`Nucleus`).
 * Where draws keep missing, or the bounds leave it open, the vocabulary is masked, narrowed down first if that helps.
+* Where few tokens are refused and they are known, they are masked and the draw is as free as any.
 
 Numbers come from the sequence's own generator, so a seed repeats a response. Where nothing is allowed the draw is a
 `DEAD_END`; a row that is not a distribution is `BROKEN`, as without a constraint.
@@ -26,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from b3node.engine.constraint import DEAD_END, Constraint, Ids
-from b3node.engine.sampling import BROKEN, Places, Row, greedy, places, relative, sharpness
+from b3node.engine.sampling import BROKEN, Places, Row, greedy, places, relative, sample, sharpness
 
 _FIRST: Final = (32, 512, 4096)
 """Sizes of the first blocks that are asked about: 32 tokens cost 0.03 ms, 512 0.15 ms, 4096 0.8 ms."""
@@ -39,18 +40,32 @@ def draw(row: Row, constraint: Constraint, *, temperature: float, top_p: float, 
     """The next token of a constrained sequence, accepted by its constraint; or `BROKEN`, or `DEAD_END`.
 
     Args:
-        row: logits, shape (n_vocab,), not changed.
+        row: logits, shape (n_vocab,), unchanged in the end.
         constraint: where the sequence stands; goes on with the token.
         temperature: 0 is greedy, like `top_p` 0.
         top_p: 0 to 1.
         source: advanced by as many numbers as it takes.
     """
-    if temperature <= 0.0 or top_p <= 0.0:
+    greedily = temperature <= 0.0 or top_p <= 0.0
+    if (refused := constraint.refused()) is not None:
+        token = _free(row, refused, 0.0 if greedily else temperature, top_p, source)
+    elif greedily:
         token = _most_probable(row, constraint)
     else:
         token = _sampled(row, constraint, temperature, top_p, source)
     if token >= 0:
         constraint.accept(token)
+    return token
+
+
+def _free(row: Row, refused: Places, temperature: float, top_p: float, source: random.Random) -> int:
+    """A draw from all but a few tokens."""
+    kept, row[refused] = row[refused], -np.inf
+    if temperature:
+        token = sample(row, temperature=temperature, top_p=top_p, uniform=source.random())
+    else:
+        token = greedy(row)
+    row[refused] = kept
     return token
 
 

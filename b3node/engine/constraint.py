@@ -8,6 +8,8 @@ from typing import Final, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from b3node.engine.sampling import Places
+
 Ids = npt.NDArray[np.int32]
 Mask = npt.NDArray[np.bool_]
 DEAD_END: Final = -2
@@ -37,25 +39,29 @@ class Constraint(Protocol):
         """Goes on with `token`, which `allows` has allowed since the last call. Raises `ValueError` otherwise."""
         ...
 
-    def refused(self) -> Ids | None:
+    def refused(self) -> Places | None:
         """All tokens that are not allowed, each once, where those are few and known; None where they are not.
 
         Where it says so, any other token may be accepted without asking `allows` first.
         """
         ...
 
-    def after(self, text: bytes) -> Constraint | None:
-        """A constraint that stands behind `text`, written by plain tokens from here; None where that is refused.
+
+class Grammar(Constraint, Protocol):
+    """A constraint by the text that is written, in which it can look ahead."""
+
+    def after(self, text: bytes) -> Grammar | None:
+        """One that stands behind `text`, written by plain tokens from here; None where that is refused.
 
         `text` may be empty, which gives a copy. Where this one stands is not changed.
         """
         ...
 
 
-Constrain = Callable[[str], Constraint]
+Constrain = Callable[[str], Grammar]
 """A grammar's text (GBNF, start symbol `root`) to a constraint at its beginning; raises `ConstraintError`."""
 
 
-def unable(grammar: str) -> Constraint:
+def unable(grammar: str) -> Grammar:
     """A `Constrain` for engines that know no grammars. Raises `ConstraintError`."""
     raise ConstraintError(f"no grammar can be enforced, so not one of {len(grammar)} characters")

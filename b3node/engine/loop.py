@@ -14,6 +14,8 @@ from typing import Protocol
 from b3node.engine.backend import Backend, CellsFullError, DecodeError, Rows
 from b3node.engine.constrained import draw as draw_constrained
 from b3node.engine.constraint import Constrain, Constraint, ConstraintError, unable
+from b3node.engine.guide import Guide
+from b3node.engine.lexicon import Lexicon
 from b3node.engine.messages import Cancel, Step, Submit
 from b3node.engine.plan import Plan
 from b3node.engine.sampling import greedy, sample
@@ -39,6 +41,7 @@ class Loop:
     Args:
         clock: monotonic seconds.
         constrain: makes constraints of grammars.
+        lexicon: the model's, for guides; without one no outline can be kept.
     """
 
     def __init__(
@@ -48,12 +51,14 @@ class Loop:
         channel: Channel,
         clock: Callable[[], float],
         constrain: Constrain = unable,
+        lexicon: Lexicon | None = None,
     ) -> None:
         self._scheduler = scheduler
         self._backend = backend
         self._channel = channel
         self._clock = clock
         self._constrain = constrain
+        self._lexicon = lexicon
         self._untold: list[Step] = []
 
     def run(self) -> None:
@@ -80,11 +85,12 @@ class Loop:
         return True
 
     def _constraint(self, submit: Submit) -> Constraint | None:
-        """What keeps a sequence to its grammar; None where it has none, and where it cannot be had."""
-        if submit.grammar is None:
-            return None
+        """What keeps a sequence to its grammar and outline; None where it has none, and where it cannot be had."""
         try:
-            return self._constrain(submit.grammar)
+            grammar = None if submit.grammar is None else self._constrain(submit.grammar)
+            if submit.outline is None or self._lexicon is None:
+                return None if submit.outline else grammar
+            return Guide(submit.outline, self._lexicon, grammar)
         except ConstraintError:
             return None
 

@@ -82,13 +82,13 @@ class Scheduler:
     def submit(self, submit: Submit, now: float, constraint: Constraint | None = None) -> None:
         """Queues a sequence, or finishes it at once.
 
-        As `capacity` when the queue is full; as `failed` when it cannot be computed, or has a grammar and no
-        constraint that keeps it.
+        As `capacity` when the queue is full; as `failed` when it cannot be computed, or has a grammar or an outline
+        and no constraint that keeps it.
         """
         sequence = Sequence.of(submit, n_ctx=self.limits.n_ctx, now=now, constraint=constraint)
         known = sequence.known
         if (
-            (submit.grammar is not None and constraint is None)
+            (constraint is None and (submit.grammar is not None or submit.outline is not None))
             or not 0 < len(known) < self.limits.n_ctx
             or min(known) < 0
             or max(known) >= len(self._pieces)
@@ -333,7 +333,7 @@ class Scheduler:
         if token in self._eog:
             self._leave(sequence, "stop", now)
             return
-        self._report.token(sequence, self._pieces[token])
+        self._report.token(sequence, sequence.marked.get(token) or self._pieces[token])
         if len(sequence.known) >= sequence.limit:
             self._leave(sequence, "length", now)
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import random
 from array import array
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from b3node.engine.constraint import Constraint
+from b3node.engine.guide import Guide
 from b3node.engine.messages import Submit
 
 
@@ -36,7 +38,9 @@ class Sequence:
     """When it leaves the queue unserved, in seconds of the engine's clock."""
     marks: tuple[int, ...] = ()
     constraint: Constraint | None = None
-    """Where it stands in its grammar: behind the last generated token, also while it is paused."""
+    """Where it stands in its grammar or outline: behind the last generated token, also while it is paused."""
+    marked: Mapping[int, bytes] = field(default_factory=dict)
+    """What the front is told of special tokens; the others say what they say."""
     computed: int = 0
     cached: int = 0
     slot: int = -1
@@ -68,6 +72,7 @@ class Sequence:
             deadline=now + submit.wait,
             marks=submit.marks,
             constraint=constraint,
+            marked=constraint.marked if isinstance(constraint, Guide) else {},
         )
 
     @property

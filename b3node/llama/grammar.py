@@ -32,6 +32,7 @@ from typing import Any, Final
 import numpy as np
 
 from b3node.engine.constraint import ConstraintError, Ids, Mask
+from b3node.engine.sampling import Places
 from b3node.llama.library import lib
 from b3node.llama.stand_ins import STAND_INS, named, without_tokens
 from b3node.llama.vocab import Vocabulary
@@ -164,7 +165,7 @@ class Tokens:
 
 
 class Grammar:
-    """Implements `engine.constraint.Constraint`; `Grammars.constrain` makes them.
+    """Implements `engine.constraint.Grammar`; `Grammars.constrain` makes them.
 
     Args:
         sampler: a llama_sampler of its own, freed with it.
@@ -216,12 +217,12 @@ class Grammar:
         named = [token for token in self._stood if not known.is_eog[token]]
         return np.concatenate((known.eog, np.array(named, np.int32), *parts))
 
-    def refused(self) -> Ids | None:
+    def refused(self) -> Places | None:
         """None: what a grammar refuses is never known before it is asked."""
         return None
 
     def after(self, text: bytes) -> Grammar | None:
-        """A grammar behind `text`, or None; see `engine.constraint.Constraint.after`."""
+        """A grammar behind `text`, or None; see `engine.constraint.Grammar.after`."""
         known = self._tokens
         if text and not ((first := known.spelling(text)) >= 0 and self._takes(first)):
             return None  # mostly so, and a clone costs more than to ask

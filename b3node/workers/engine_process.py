@@ -6,6 +6,7 @@ import sys
 import time
 
 from b3node.engine.governor import Governor
+from b3node.engine.lexicon import Lexicon
 from b3node.engine.limits import Limits
 from b3node.engine.loop import Loop
 from b3node.engine.messages import LoadFailed, Loading, Ready, ToEngine
@@ -13,6 +14,7 @@ from b3node.engine.scheduler import Scheduler
 from b3node.llama.grammar import Grammars
 from b3node.llama.model import LoadError, Model
 from b3node.llama.settings import Settings
+from b3node.llama.vocab import Vocabulary
 from b3node.workers.line import Line
 from b3node.workers.orders import EngineOrder, ToEngineProcess
 from b3node.workers.spawn import inherit
@@ -45,7 +47,15 @@ def main() -> None:
             load_seconds=time.monotonic() - began,
         )
     )
-    Loop(scheduler, model.backend, line, time.monotonic, grammars.constrain).run()
+    lexicon = _lexicon(model.vocabulary)
+    Loop(scheduler, model.backend, line, time.monotonic, grammars.constrain, lexicon).run()
+
+
+def _lexicon(vocabulary: Vocabulary) -> Lexicon:
+    """The vocabulary's tables for guides."""
+    texts = {special.id: special.text for special in vocabulary.specials}
+    controls = [special.id for special in vocabulary.specials if special.kind != "user_defined"]
+    return Lexicon(vocabulary.pieces, texts, controls, vocabulary.eog)
 
 
 def _settings(order: EngineOrder) -> Settings:

@@ -156,7 +156,10 @@ def test_a_named_token_is_that_token_alone(grammars) -> None:
     assert allowed(spelled(constraint, END_TOOL_CALL)) == set(EOG)
 
 
-@pytest.mark.parametrize("text", ["[^<]*", "[^\\u00e9]*", ".*", "[ -~]*"])
+@pytest.mark.parametrize(
+    "text",
+    ["[^<]*", "[^\\u00e9]*", ".*", "[ -~]*", "[\\x00-\\U0010FFFF]*", "[\\u0001-~]*", "[\1-\37/-z]*", '("\\x01" | [/-z])*'],
+)  # fmt: skip
 def test_a_named_token_ends_text_that_may_hold_its_characters(grammars, text) -> None:
     """Where any text may stand, the token is the token: what it ends has ended."""
     constraint = grammars.constrain(f"root ::= {text} <[{END_TOOL_CALL}]>")
@@ -235,6 +238,26 @@ def test_more_names_than_can_be_told_apart_are_refused(grammars, monkeypatch) ->
         grammars.constrain(three)
 
 
+@pytest.mark.parametrize(
+    "text", ["[\\x00-\\x1f]", "[\\t\\n\\r\\x0B]", "[\\u0009-\\u000D]", '"\\t" | "\\x0A" | "\\r"']
+)
+def test_white_space_is_no_stand_in(grammars, text) -> None:
+    """Tab, line feed and carriage return are text in grammars that name tokens as in all others."""
+    constraint = grammars.constrain(f"root ::= ({text}) <[{THINK}]>")
+
+    assert allowed(constraint) == {ord("\t"), ord("\n"), ord("\r")}
+
+
+@pytest.mark.parametrize("text", ["[\\x01-\\x08]", "[\\x1F]", '"\\x01"', '"a\\U00000001"', '"\1"'])
+def test_texts_with_control_characters_cannot_be_written_beside_named_tokens(grammars, text) -> None:
+    """They are no texts any more, and no token stands for them."""
+    constraint = grammars.constrain(f'root ::= {text} | "b" <[{THINK}]>')
+
+    assert THINK not in allowed(constraint)
+    assert allowed(constraint) <= {ord("a"), ord("b"), base().id("an"), base().id("as")}
+    assert constraint.after(b"a\1") is None
+
+
 @pytest.mark.parametrize("character", STAND_INS)
 def test_plain_text_has_no_character_that_stands_for_a_token(grammars, character) -> None:
     """Not even where a grammar would take it: it could not be told from the token."""
@@ -253,7 +276,7 @@ def test_no_named_token_within_a_character(grammars) -> None:
     seed=st.integers(0, 2**32),
     text=st.sampled_from([
         f"root ::= (<[{TOOL_CALL}]> [a-c]{{1,3}} <[{END_TOOL_CALL}]>){{1,3}}",
-        f'root ::= <[{THINK}]> .{{0,4}} <[{END_THINK}]> "x"',
+        f'root ::= <[{THINK}]> [ -~]{{0,4}} <[{END_THINK}]> "x"',
         f"root ::= ([a-c] | <[{THINK}]> | <[{IM_END}]>)*",
     ]),
 )  # fmt: skip

@@ -1,0 +1,106 @@
+"""What the tokens of one vocabulary say, in tables that guides share."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Collection, Iterator, Mapping, Sequence as Many
+from functools import lru_cache
+from itertools import islice, takewhile
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from b3node.dialects.outline import MARK
+from b3node.engine.constraint import Mask
+from b3node.engine.sampling import Places
+
+_KNOWN: Final = 64
+"""Results of each kind that are kept: a model's requests have a handful of dialects and markers."""
+
+
+class Freedom(NamedTuple):
+    """The tokens that may be written where anything goes: a mask over the vocabulary, and the others' ids."""
+
+    allowed: Mask
+    refused: Places
+
+
+class Completing(NamedTuple):
+    """Plain tokens that may complete some text and have bytes behind it.
+
+    `by_rest[n]` begin with its last n + 1 bytes, `inside` have all of the text somewhere else than at their
+    beginning.
+    """
+
+    inside: tuple[int, ...]
+    by_rest: tuple[tuple[int, ...], ...]
+
+
+class Lexicon:
+    """The tables; made once a vocabulary, changed by nothing but what is remembered of answers.
+
+    Args:
+        pieces: the bytes of each token; b"" for those that say nothing.
+        specials: the texts of the tokens that are matched as a whole, by id.
+        controls: those of them that are no text: CONTROL and UNKNOWN tokens. Tokens that would be taken for a
+            `MARK` are treated alike.
+        eog: ids that end a generation.
+    """
+
+    def __init__(
+        self,
+        pieces: Many[bytes],
+        specials: Mapping[int, str],
+        controls: Collection[int],
+        eog: Collection[int],
+    ) -> None:
+        self.pieces: Final = pieces
+        self.marked: Final = {token: MARK + text.encode() for token, text in specials.items()}
+        """What is told of a special token where a dialect needs it."""
+        self.eog: Final = frozenset(eog)
+        self._controls: Final = np.zeros(len(pieces), bool)
+        self._controls[[token for token, piece in enumerate(pieces) if not piece or MARK in piece]] = True
+        self._controls[list(controls)] = True
+        self._ends: Final = np.array(sorted(eog), np.intp)
+        plain = (int(token) for token in np.flatnonzero(~self._controls))
+        self._sorted: Final = sorted(plain, key=pieces.__getitem__)
+        self.freedom = lru_cache(_KNOWN)(self._freedom)
+        self.completing = lru_cache(_KNOWN)(self._completing)
+
+    def _freedom(self, specials: frozenset[int], *, ends: bool) -> Freedom:
+        """All plain tokens, those specials, and the ends of generation, if `ends`."""
+        refused = self._controls.copy()
+        refused[list(specials)] = False
+        refused[self._ends] = not ends
+        return Freedom(~refused, np.flatnonzero(refused))
+
+    def _completing(self, text: bytes) -> Completing:
+        """The tokens that may complete `text`, which is not empty, with bytes behind it."""
+        pieces = self.pieces
+        inside = (
+            token
+            for token in self._sorted
+            if 0 < pieces[token].find(text, 1) < len(pieces[token]) - len(text)
+        )
+        rests = (self._longer(text[-size:]) for size in range(1, len(text) + 1))
+        return Completing(tuple(inside), tuple(rests))
+
+    def _longer(self, start: bytes) -> tuple[int, ...]:
+        """The plain tokens that begin with `start` and go on."""
+        return tuple(token for token in self._beginning(start) if len(self.pieces[token]) > len(start))
+
+    def _beginning(self, start: bytes) -> Iterator[int]:
+        """The plain tokens that begin with `start`, shorter ones before those that go on as they do."""
+        first = bisect_left(self._sorted, start, key=self.pieces.__getitem__)
+        for token in islice(self._sorted, first, None):
+            if not self.pieces[token].startswith(start):
+                return
+            yield token
+
+    def _exactly(self, piece: bytes) -> Iterator[int]:
+        return takewhile(lambda token: self.pieces[token] == piece, self._beginning(piece))
+
+    def along(self, text: bytes) -> tuple[int, ...]:
+        """The plain tokens that `text`, which is not empty, begins with, and those that begin with it."""
+        shorter = [token for size in range(1, len(text)) for token in self._exactly(text[:size])]
+        return (*shorter, *self._beginning(text))

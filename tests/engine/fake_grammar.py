@@ -1,0 +1,101 @@
+"""A grammar that is a list of texts, and the lexicon of the zoo's vocabulary with tokens of a test's own."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence as Many
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from b3node.dialects.outline import MARK
+from b3node.engine.constraint import Ids, Mask
+from b3node.engine.lexicon import Lexicon
+from tests.zoo.vocabulary import EOG, N_BASE, Token as Entry, TokenType, Vocabulary, base, stored
+
+
+def lexicon(*more: str | bytes, strict: bool = True) -> Lexicon:
+    """The base vocabulary's, with plain tokens behind it that read `more`."""
+    vocabulary = base(strict=strict)
+    plain = [piece.encode() if isinstance(piece, str) else piece for piece in more]
+    return lexicon_of(vocabulary.extended([Entry(stored(piece), TokenType.NORMAL, piece) for piece in plain]))
+
+
+def lexicon_of(vocabulary: Vocabulary) -> Lexicon:
+    controls = [i for i, token in enumerate(vocabulary.tokens) if token.type == TokenType.CONTROL]
+    specials = {
+        i: token.piece.decode()
+        for i, token in enumerate(vocabulary.tokens)
+        if token.type in {TokenType.CONTROL, TokenType.USER_DEFINED}
+    }
+    pieces = [b"" if i in controls else token.piece for i, token in enumerate(vocabulary.tokens)]
+    return Lexicon(pieces, specials, controls, EOG)
+
+
+def spell(lexicon: Lexicon, text: bytes) -> list[int]:
+    """The tokens of a text, one a byte but for specials behind a `MARK`."""
+    tokens: list[int] = []
+    while text:
+        fitting = [token for token, marked in lexicon.marked.items() if text.startswith(marked)]
+        tokens.append(fitting[0] if fitting else text[0])
+        text = text[len(lexicon.marked[fitting[0]]) if fitting else 1 :]
+    return tokens
+
+
+@dataclass
+class TextGrammar:
+    """Implements `engine.constraint.Grammar`: what is written becomes one of `texts`, specials with `MARK`."""
+
+    lexicon: Lexicon
+    texts: Collection[bytes]
+    written: bytes = b""
+    accepted: list[int] = field(default_factory=list)
+    _passed: set[int] = field(default_factory=set)
+
+    def says(self, token: int) -> bytes:
+        return self.lexicon.marked.get(token) or self.lexicon.pieces[token].replace(MARK, b"")
+
+    def takes(self, token: int) -> bool:
+        if token in self.lexicon.eog:
+            return self.written in self.texts
+        said = self.says(token)
+        return bool(said) and any(text.startswith(self.written + said) for text in self.texts)
+
+    def allows(self, tokens: Ids) -> Mask:
+        mask = np.array([self.takes(token) for token in tokens.tolist()], bool)
+        self._passed.update(tokens[mask].tolist())
+        return mask
+
+    def narrow(self) -> Ids | None:
+        tokens = np.arange(len(self.lexicon.pieces), dtype=np.int32)
+        return tokens[[self.takes(token) for token in tokens.tolist()]]
+
+    def accept(self, token: int) -> None:
+        if token not in self._passed:
+            raise ValueError("a token was accepted that nobody asked about")
+        self._passed.clear()
+        self.accepted.append(token)
+        if token not in self.lexicon.eog:
+            self.written += self.says(token)
+
+    def refused(self) -> None:
+        return None
+
+    def after(self, text: bytes) -> TextGrammar | None:
+        written = self.written + text
+        if MARK in text or not any(each.startswith(written) for each in self.texts):
+            return None
+        return TextGrammar(self.lexicon, self.texts, written)
+
+
+def ids(tokens: Iterable[int]) -> Ids:
+    return np.array(list(tokens), np.int32)
+
+
+def everything(lexicon: Lexicon) -> Ids:
+    return np.arange(len(lexicon.pieces), dtype=np.int32)
+
+
+def new(lexicon: Lexicon, *pieces: str | bytes) -> Many[int]:
+    """The ids of tokens that a test has added."""
+    wanted = [piece.encode() if isinstance(piece, str) else piece for piece in pieces]
+    return [lexicon.pieces.index(piece, N_BASE) for piece in wanted]
