@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from array import array
+
 import msgspec
 import pytest
 
+from b3node.dialects.dialect import Dialect, Span
+from b3node.dialects.outline import Outline, Reading, Thinking
 from b3node.engine.constraint import ConstraintError
+from b3node.engine.lexicon import Lexicon
 from b3node.engine.messages import Sampling
 from tests.engine.fake_backend import EOG, N_VOCAB, continuation
 from tests.engine.fake_constraint import FakeConstraint
@@ -145,3 +150,85 @@ def test_a_step_that_did_not_fit_moves_no_grammar() -> None:
 
     assert rig.finished[1].reason == "stop"
     assert list(rig.text[1]) == grammar.accepted[:-1]
+
+
+# ------------------------------------------------------------------------------------------------------ outlines
+
+LEXICON = Lexicon([bytes([i]) for i in range(N_VOCAB)], {}, (), {EOG})
+CLOSING = [60, 47, 62]
+MARKER = bytes(CLOSING).decode()
+THINKING = Reading(Dialect(thought=Span("", MARKER)), thinking=True)
+BOUNDED = Outline(THINKING, thinking=Thinking(4, array("i", CLOSING).tobytes()))
+
+
+def outlined(request, tokens, outline, grammar=None, **options):
+    """A request with an outline."""
+    return msgspec.structs.replace(submit(request, tokens, **options), outline=outline, grammar=grammar)
+
+
+def test_an_outline_is_kept_and_others_are_not_disturbed() -> None:
+    """The thought is closed in its place; who runs beside it says what it says alone."""
+    rig = Rig()
+    rig.loop._lexicon = LEXICON
+
+    rig.step(outlined(1, [3, 1, 4], BOUNDED, max_tokens=20), submit(2, [2, 7, 1]))
+    rig.drain()
+
+    said_freely = bytes(continuation([3, 1, 4], 4))
+    assert rig.text[1][:7] == said_freely + bytes(CLOSING)
+    assert rig.text[2] == said([2, 7, 1], 8)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [Outline(Reading(), specials=(3,)), Outline(THINKING, thinking=Thinking(3, b""))],
+)
+def test_an_outline_that_cannot_be_kept_fails_its_request(wrong) -> None:
+    """Never a free answer in its place; nothing is computed for it."""
+    rig = Rig()
+    rig.loop._lexicon = LEXICON
+
+    rig.step(outlined(1, [3, 1, 4], wrong), submit(2, [2, 7, 1]))
+    rig.drain()
+
+    assert (rig.finished[1].reason, rig.finished[1].output_tokens) == ("failed", 0)
+    assert rig.text[2] == said([2, 7, 1], 8)
+
+
+def test_an_outline_without_its_grammar_fails_its_request() -> None:
+    """Where the grammar cannot be had, the rest of the outline is not kept in its place."""
+    rig = Rig()
+    rig.loop._lexicon = LEXICON
+
+    rig.step(outlined(1, [3, 1, 4], BOUNDED, "missing"))
+    rig.drain()
+
+    assert rig.finished[1].reason == "failed"
+
+
+def test_engines_without_a_lexicon_refuse_outlines() -> None:
+    """Unless it is given what tokens say, a loop fails what needs it."""
+    rig = Rig()
+    rig.step(outlined(1, [3, 1, 4], BOUNDED))
+    rig.drain()
+
+    assert rig.finished[1].reason == "failed"
+
+
+def test_a_paused_sequence_keeps_its_place_in_its_outline() -> None:
+    """Computed again, a thought is not counted again, and what was forced is not forced again."""
+    rig = Rig(cells=64, n_ctx=64, parallel=4)
+    rig.loop._lexicon = LEXICON
+    rig.step(*(outlined(number, [number] * 8, BOUNDED, max_tokens=30, reserve=2) for number in range(1, 5)))
+    paused = 0
+    for _ in range(500):
+        if rig.scheduler.idle:
+            break
+        paused += any(sequence.paused for sequence in rig.scheduler.waiting)
+        rig.step()
+
+    assert paused
+    for number in range(1, 5):
+        text = rig.text[number]
+        assert text[4:7] == bytes(CLOSING)
+        assert text.count(bytes(CLOSING)) == 1
