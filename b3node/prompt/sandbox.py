@@ -25,7 +25,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from b3node.prompt.provenance import client, client_value, plain
 
-_BEYOND_ASCII: Final = re.compile("[\x80-\U000fffff\U00100080-\U0010ffff]")
+_BEYOND_ASCII: Final = re.compile("[\x7f-\U000fffff\U00100080-\U0010ffff]")
 _LIST_CHANGES: Final = frozenset({"append", "extend", "insert", "pop"})
 
 

@@ -76,7 +76,7 @@ def learn_once(name: str) -> Learned:
 def written_plainly(name: str, given: dict[str, Any]) -> str:
     """What the template makes of the same values in plain characters."""
     context = {"documents": None, "add_generation_prompt": True, "strftime_now": NOW.strftime, **given}
-    return _plainly(name).render(context)
+    return str(_plainly(name).render(context))
 
 
 @cache

@@ -1,0 +1,45 @@
+"""What a model can do is told from what its template writes."""
+
+from __future__ import annotations
+
+import pytest
+
+from b3node.prompt.abilities import probe
+from b3node.prompt.dialect import learn
+from b3node.prompt.template import ChatTemplate
+from b3node.prompt.traits import Traits, traits
+from tests.prompt.corpus import source
+from tests.zoo.templates import CHATML
+
+
+def traits_of(source: str, *, template: bool = True) -> Traits:
+    written = ChatTemplate(source, bos="<s>", eos="</s>")
+    able = probe(written)
+    return traits(able, learn(written, able), template=template)
+
+
+def test_a_template_of_turns_alone_says_so() -> None:
+    """Functions are described in the text, and nothing tells of thoughts."""
+    assert traits_of(CHATML, template=False) == Traits(False, "turn", "text", True, False, "none")
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("zoo-tools", Traits(True, "turn", "template", True, True, "switch")),
+        ("Qwen-Qwen3-0.6B", Traits(True, "turn", "template", True, True, "switch")),
+        ("openai-gpt-oss-120b", Traits(True, "turn", "template", False, True, "always")),
+        ("deepseek-ai-DeepSeek-R1-Distill-Llama-8B", Traits(True, "turn", "text", True, True, "always")),
+        ("LFM2.5-Instruct", Traits(True, "turn", "template", True, True, "none")),
+        ("google-gemma-2-2b-it", Traits(True, "user", "text", True, False, "none")),
+        ("meta-llama-Llama-3.1-8B-Instruct", Traits(True, "turn", "template", False, False, "none")),
+    ],
+)
+def test_real_models_are_told_for_what_they_are(name, expected) -> None:
+    """Those that think when asked, always, when they like, and never; with many calls, one, and none of their own."""
+    try:
+        found = source(name)
+    except FileNotFoundError:
+        pytest.skip("the shared templates are not here")
+
+    assert traits_of(found) == expected
