@@ -85,6 +85,10 @@ class Call(JsonText):
         begun = name.decode(errors="replace")
         return any(known.startswith(begun) for known in self._tools)
 
+    def is_one(self, name: str) -> bool:
+        """Whether a function has this name."""
+        return name in self._tools
+
     def start(self, name: str) -> None:
         """The call is of the function `name`.
 

@@ -19,8 +19,8 @@ from b3node.parse.tagged import Guess, texts
 _ENTER, _LEAVE = MARK + b"enter", MARK + b"leave"
 _MOST_NAME: Final = 256
 """Bytes of an element's name."""
-_EMPTY: Final = (("string", '""'), ("null", "null"), ("object", "{}"), ("array", "[]"))
-"""What an element with nothing in it is, the first that its schema takes."""
+_EMPTY: Final = (("null", "null"), ("string", '""'), ("object", "{}"), ("array", "[]"))
+"""What an element with nothing in it is, the first that its schema takes: templates write null as nothing."""
 
 
 class Elements(NamedTuple):

@@ -197,8 +197,9 @@ class Section:
         elif isinstance(body, KeyedBody):
             yield from keyed_body(source, call)
         else:
-            call.start((yield from _name(source, call)))
+            name = yield from _name(source, call)
             yield from _pattern(source, self._how.between)
+            call.start(name)
             yield from self._arguments(body.arguments)
 
     def _arguments(self, form: Arguments) -> Step[None]:
@@ -250,6 +251,8 @@ def _name(source: Source, call: Call) -> Step[str]:
         if not call.may_be(said):
             raise Unlike
         if source.at + len(said) < len(source.data):
+            if not call.is_one(said.decode()):
+                raise Unlike
             source.at += len(said)
             return said.decode()
         yield

@@ -356,6 +356,7 @@ def harmony() -> Family:
                 close="<|call|>",
             ),
             also=(
+                Calls(NamedBody((" json<|message|>",), JsonArguments()), open=(channel,), close="<|call|>"),
                 Calls(
                     NamedBody(("<|channel|>commentary json<|message|>",), JsonArguments()),
                     open=(" to=functions.",),
@@ -377,6 +378,7 @@ def harmony() -> Family:
                 f"<|start|>assistant to=functions.get_weather<|channel|>commentary json<|message|>{ROMAN}<|call|>",
                 [("reasoning", "Hm"), ("text", "First."), *BOTH],
             ),
+            Turn(f"{channel}ping json<|message|>{{}}<|call|>", [call("ping", {})]),
             Turn(f"{channel}ping <|constrain|>json<|message|>{{}}", [call("ping", {})]),
             Turn("<|channel|>final<|message|>cut", [("text", "cut")]),
             Turn("no header at all", [("text", "no header at all")]),

@@ -268,7 +268,7 @@ def test_text_between_quotes_of_the_dialect_is_taken_as_it_is() -> None:
     [
         ("@<text>1@</text>", {"text": "1"}),
         ("@<list>@<item>1@</item>@<item>a@</item>@</list>", {"list": [1, "a"]}),
-        ("@<list>@</list>@<x>@</x>", {"list": [], "x": ""}),
+        ("@<list>@</list>@<x>@</x>@<text>@</text>", {"list": [], "x": None, "text": ""}),
         ("@<x> \n@<y>@<z>null@</z> @</y>\n@</x>", {"x": {"y": {"z": None}}}),
         ("@<x>@<item>1@</item>@</x>", {"x": [1]}),
     ],
