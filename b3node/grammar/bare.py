@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from b3node.grammar import automaton
@@ -63,8 +64,7 @@ class Bare:
             return None, True
         written = self._algebra.repeat(self._algebra.chars(WRITTEN), 0)
         if until:
-            holds = self._algebra.cat(ALL, self._algebra.text(until), ALL)
-            written = self._algebra.both([written, self._algebra.negate(holds)])
+            written = self._algebra.both([written, *self._before(until)])
         counted = self._uncounted(lang)
         try:
             table = automaton.build(self._algebra, self._algebra.both([counted, written]), STATES)
@@ -73,6 +73,14 @@ class Bare:
         if table[0]:
             return plain(self._rules, table, tail), counted == lang
         return plain(self._rules, automaton.build(self._algebra, written), tail), False
+
+    def _before(self, until: str) -> Iterator[Lang]:
+        """What texts meet that `until` ends and has not ended before, be it together with their own last letters."""
+        algebra = self._algebra
+        yield algebra.negate(algebra.cat(ALL, algebra.text(until), ALL))
+        for size in range(1, len(until)):
+            if until.startswith(until[size:]):
+                yield algebra.negate(algebra.cat(ALL, algebra.text(until[:size])))
 
     def _uncounted(self, lang: Lang) -> Lang:
         """The language without a length that is too much to count."""

@@ -91,7 +91,9 @@ class Spelled:
         names = [] if shape.values is not None else names_of(shape)
         if shape.values is not None or shape.high >= 0 or not _is_simple(shape, required):
             self.note(lits, tying=True)
-        declared = [(name, at) for name in names if (at := self.obligations.at(shape, name)) != FALSE]
+        placed = [(name, self.obligations.at(shape, name)) for name in names]
+        # A member that no value can be is left out; where it is required, nothing that follows comes to an end.
+        declared = [(name, at) for name, at in placed if name in required or not self.obligations.void(at, 1)]
         if unwritten := {name for name, _ in declared if any(char < " " for char in name)}:
             self.note(lits, "properties")
             declared = [(name, at) for name, at in declared if name not in unwritten]
@@ -116,7 +118,7 @@ class Spelled:
     def _others(self, shape: Object, end: Row) -> tuple[int, int]:
         """Any number of members that are not declared: the rules of them without and with a member before."""
         classes = name_classes(self.obligations.algebra, shape, []) if shape.high != 0 else []
-        rows = [self.other(lang, lits) for lang, lits, _ in classes]
+        rows = [self.other(lang, lits) for lang, lits, _ in classes if not self.obligations.void(lits, 1)]
         later = self.rules.new()
         for row in rows:
             self.rules.add(later, (*self.separator, *row, later))

@@ -1,0 +1,451 @@
+"""The grammars of calls: what they take by llama.cpp's engine, what is drawn from them and read back, their bounds."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
+
+from b3node.contract.request import FunctionTool, ToolChoice
+from b3node.dialects.dialect import (
+    GENERIC,
+    Calls,
+    Dialect,
+    Hole,
+    JsonArguments,
+    KeyedBody,
+    KeywordArguments,
+    NamedBody,
+    NestedArguments,
+    ObjectBody,
+    QuotedArguments,
+    Span,
+    TaggedArguments,
+)
+from b3node.dialects.outline import Reading
+from b3node.errors import Refusal
+from b3node.grammar import LIMITS, Answer, Loose, Marks, begun_as, calls_gbnf, json_object_gbnf, judge
+from tests.grammar.callers import AUTO, REQUIRED, Model, calls_in, required, told
+from tests.grammar.schemas import NAMES, schemas
+from tests.parse.families import FAMILIES, TOOLS, names
+
+WEATHER = FunctionTool(
+    "weather",
+    parameters={
+        "type": "object",
+        "properties": {
+            "city": {"type": "string"},
+            "unit": {"enum": ["C", "F"]},
+            "days": {"type": "integer", "minimum": 1, "maximum": 9},
+            "tags": {"type": "array", "items": {"type": "string"}},
+        },
+        "required": ["city"],
+    },
+)
+PING = FunctionTool("ping")
+
+
+def taking(parameters: Any, *, strict: bool | None = None, name: str = "f") -> FunctionTool:
+    return FunctionTool(name, parameters=parameters, strict=strict)
+
+
+BOTH = (WEATHER, PING)
+
+TAGS = NamedBody((">\n",), TaggedArguments("<p=", ">\n", "\n</p>\n"))
+CODER = Calls(TAGS, open=("<call>\n<f=",), close="</f>\n</call>", between="\n")
+
+
+def tagged(**spelling) -> Calls:
+    form = TaggedArguments("<p=", ">", "</p>", **spelling)
+    return Calls(NamedBody((">",), form), open=("<f=",), close="</f>")
+
+
+@pytest.mark.parametrize("family", [each for each in FAMILIES if each.dialect.calls], ids=names)
+def test_what_a_family_is_made_to_write_is_read_as_calls_that_match(family) -> None:
+    """Whatever is drawn from the grammar, the parser says calls of declared names, and the judge agrees."""
+    model = Model(required(family.dialect, TOOLS, family.specials).grammar, family.specials)
+    reading = Reading(family.dialect, calls=True, specials=family.specials)
+    for seed in range(12):
+        assert calls_in(told(reading, TOOLS, judge(TOOLS), model.write(seed)))
+
+
+SPELLED = [
+    pytest.param(
+        GENERIC,
+        '<tool_call>\n{"name": "weather", "arguments": {"city": "Os\\"lo", "unit": "C", "days": 3}}\n</tool_call>',
+        [
+            '<tool_call>\n{"name": "wether", "arguments": {"city": "a"}}\n</tool_call>',
+            '<tool_call>\n{"name": "weather", "arguments": {"unit": "C"}}\n</tool_call>',
+            '<tool_call>\n{"name": "weather", "arguments": {"city": "a", "unit": "K"}}\n</tool_call>',
+            '<tool_call>\n{"name": "weather", "arguments": {"city": "a", "made_up": 1}}\n</tool_call>',
+            '<tool_call>\n{"name": "ping", "arguments": {"city": "a"}}\n</tool_call>',
+            '<tool_call>\n{"name": "weather", "arguments": "{}"}\n</tool_call>',
+        ],
+        id="object",
+    ),
+    pytest.param(
+        Calls(ObjectBody(before="id", after="ref"), section=Span("[C][", "]"), between=", "),
+        '[C][{"id": "0", "name": "ping", "arguments": {}, "ref": "abcdef123"}, {"id":"1","name":"ping","arguments":{},"ref":"abcdef123"}]',
+        ['[C][{"name": "ping", "arguments": {}}]', "[C][]"],
+        id="object with ids",
+    ),
+    pytest.param(
+        Calls(KeyedBody(), open=("[",), close="]"),
+        '[{"weather": {"city": "a"}}]',
+        ['[{"other": {}}]', '[{"ping": {}, "weather": {"city": "a"}}]', "[{}]"],
+        id="keyed",
+    ),
+    pytest.param(
+        Calls(NamedBody((":", Hole("index", 1), "|"), JsonArguments()), section=Span("<s>", "</s>"), open=("<c>",), close="</c>"),
+        '<s><c>ping:1|{}</c><c>weather:2|{"city": "a"}</c></s>',
+        ["<s><c>ping:0|{}</c></s>", "<s><c>ping:1|{}</c><c>ping:1|{}</c></s>", "<s><c>ping:1|{}</c>"],
+        id="named with an index",
+    ),
+    pytest.param(
+        Calls(NamedBody(("[ID]", Hole("id"), "[ARGS]"), JsonArguments()), open=("[CALL]",)),
+        "[CALL]ping[ID]abcDEF123[ARGS]{}[CALL]ping[ID]abcDEF123[ARGS]{}",
+        ["[CALL]ping[ID]abc[ARGS]{}", "[CALL]ping[ARGS]{}"],
+        id="named with an id",
+    ),
+    pytest.param(
+        CODER,
+        '<call>\n<f=weather>\n<p=city>\nOs </ lo\n\n</p>\n<p=unit>\nF\n</p>\n<p=days>\n9\n</p>\n<p=tags>\n["x"]\n</p>\n</f>\n</call>',
+        [
+            "<call>\n<f=weather>\n</f>\n</call>",
+            "<call>\n<f=weather>\n<p=city>\na\n</p>\n<p=unit>\nK\n</p>\n</f>\n</call>",
+            "<call>\n<f=weather>\n<p=city>\na\n</p>\n<p=days>\n10\n</p>\n</f>\n</call>",
+            "<call>\n<f=weather>\n<p=city>\na\n</p>\n<p=tags>\n[1]\n</p>\n</f>\n</call>",
+            "<call>\n<f=weather>\n<p=city>\na\n</p>\n<p=city>\na\n</p>\n</f>\n</call>",
+            "<call>\n<f=weather>\n<p=city>\na\n</p>\n<p=more>\na\n</p>\n</f>\n</call>",
+        ],
+        id="tagged",
+    ),
+    pytest.param(
+        tagged(kind="flag", kind_close="|"),
+        "<f=weather><p=city>true|3</p><p=days>false|3</p></f>",
+        ["<f=weather><p=city>false|3</p></f>", "<f=weather><p=city>true|a</p><p=days>true|3</p></f>"],
+        id="tagged with flags",
+    ),
+    pytest.param(
+        tagged(kind="type", kind_close="|"),
+        "<f=weather><p=city>string|3</p><p=days>number|3</p><p=tags>array|[]</p></f>",
+        ["<f=weather><p=city>number|3</p></f>", "<f=weather><p=city>string|a</p><p=days>string|3</p></f>"],
+        id="tagged with types",
+    ),
+    pytest.param(
+        Calls(NamedBody((), KeywordArguments()), section=Span("<s>[", "]</s>"), between=", "),
+        '<s>[weather(city="a\\"b", days=2, tags=["x"]), ping()]</s>',
+        ["<s>[weather()]</s>", "<s>[weather(city=a)]</s>", '<s>[weather(days=2, city="a")]</s>', "<s>[ping(a=1)]</s>"],
+        id="keywords",
+    ),
+    pytest.param(
+        Calls(NamedBody((), QuotedArguments("$$")), open=("call:",), close=";"),
+        'call:weather{city:$$a"$b$$,unit:$$C$$,days:2,tags:[$$x$$,$$y$$]};',
+        ["call:weather{city:a};", "call:weather{};", "call:weather{city:$$a$$,unit:$$K$$};", "call:weather{city:$$a$$,tags:[1]};"],
+        id="quoted",
+    ),
+    pytest.param(
+        Calls(NamedBody((">",), NestedArguments("~", "item")), open=("~<f ",), close="~</f>"),
+        "~<f weather>~<city>a<b~</city>~<days>2~</days>~<tags>~<item>x~</item>~<item>y~</item>~</tags>~</f>",
+        ["~<f weather>~</f>", "~<f weather>~<city>a~</town>~</f>", "~<f weather>~<city>a~</city>~<days>x~</days>~</f>"],
+        id="nested",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("calls", "right", "wrong"), SPELLED)
+def test_each_body_is_taken_as_it_is_spelled_and_not_otherwise(engine, calls, right, wrong) -> None:
+    """By llama.cpp's engine: a call by hand is taken, and none that is wrong in one place."""
+    gbnf = required(Dialect(calls=calls), BOTH).grammar
+    assert engine.takes(gbnf, right)
+    assert [text for text in wrong if engine.takes(gbnf, text)] == []
+
+
+def test_python_words_are_written_where_a_family_writes_them(engine) -> None:
+    """True, False and None in keywords, at any depth."""
+    anything = taking({"type": "object", "properties": {"a": {}, "b": {"type": ["boolean", "null"]}}})  # fmt: skip
+    gbnf = required(Dialect(calls=Calls(NamedBody((), KeywordArguments()), open=("!",))), [anything]).grammar
+    assert engine.takes(gbnf, '!f(a=[True, {"x": None}], b=False)')
+    assert not engine.takes(gbnf, "!f(b=false)")
+    assert not engine.takes(gbnf, "!f(a=[true])")
+
+
+FORMS = {param.id: param.values[0] for param in SPELLED}
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.dictionaries(st.sampled_from(NAMES), schemas, max_size=3), st.integers(0, 1000))
+@pytest.mark.parametrize("calls", FORMS.values(), ids=FORMS)
+def test_arguments_of_any_schema_are_read_back_and_match_it(calls, properties, seed) -> None:
+    """In every spelling, for parameters that nobody wrote, unless the grammar says what it does not enforce."""
+    parts = {name: dict(part) if isinstance(part, dict) else part for name, part in properties.items()}
+    defined = [part.pop("$defs") for part in parts.values() if isinstance(part, dict)]
+    parameters = {
+        "type": "object",
+        "properties": parts,
+        "required": list(parts)[:1],
+        "$defs": (defined or [{}])[0],
+    }
+    tool = taking(parameters)
+    found = required(Dialect(calls=calls), [tool])
+    matches = judge([tool])
+    for offset in range(3):
+        deltas = told(Reading(Dialect(calls=calls), calls=True), [tool], lambda *_: True, Model(found.grammar, ()).write(seed + offset, 60))  # fmt: skip
+        if not found.loosened:
+            assert [text for name, text in calls_in(deltas) if not matches(name, text)] == []
+
+
+# -------------------------------------------------------------------------------------------------------- choices
+
+
+def test_a_forced_function_is_the_only_one(engine) -> None:
+    """Its name alone is written."""
+    gbnf = calls_gbnf(Dialect(calls=GENERIC), BOTH, ToolChoice("function", "ping")).grammar
+    assert engine.takes(gbnf, '<tool_call>\n{"name": "ping", "arguments": {}}\n</tool_call>')
+    assert not engine.takes(
+        gbnf, '<tool_call>\n{"name": "weather", "arguments": {"city": "a"}}\n</tool_call>'
+    )
+
+
+ONE = '<tool_call>\n{"name": "ping", "arguments": {}}\n</tool_call>'
+
+
+@pytest.mark.parametrize(("parallel", "most"), [(True, 16), (False, 1)])
+def test_calls_follow_one_another_up_to_a_bound(engine, parallel, most) -> None:
+    """One at least; several only where that is wanted."""
+    gbnf = calls_gbnf(Dialect(calls=GENERIC), BOTH, REQUIRED, parallel=parallel).grammar
+    taken = [count for count in (0, 1, 2, 16, 17) if engine.takes(gbnf, "\n".join([ONE] * count))]
+    assert taken == [count for count in (1, 2, 16) if count <= most]
+
+
+def test_a_family_that_calls_once_calls_once(engine) -> None:
+    """Because it says so, or because what closes a call ends the answer."""
+    alone = Calls(ObjectBody(), open=("!",), alone=True)
+    ending = Calls(ObjectBody(), open=("!",), close="<end>")
+    call = '!{"name": "ping", "arguments": {}}'
+    for calls in (alone, ending):
+        gbnf = calls_gbnf(Dialect(calls=calls), BOTH, REQUIRED, marks=Marks({}, ["<end>"])).grammar
+        assert engine.takes(gbnf, call)
+        assert not engine.takes(gbnf, call * 2)
+
+
+def test_a_call_that_may_be_made_begins_behind_its_marker(engine) -> None:
+    """With the white space at the marker's end once more, or not."""
+    found = calls_gbnf(Dialect(calls=GENERIC), BOTH, AUTO)
+    assert found.triggered
+    for blank in ("", "\n"):
+        assert engine.takes(found.grammar, f'{blank}{{"name": "ping", "arguments": {{}}}}\n</tool_call>')
+    assert not engine.takes(found.grammar, ONE)
+
+
+def test_a_bare_call_that_may_be_made_begins_with_its_body(engine) -> None:
+    """There is no marker to be behind of."""
+    found = calls_gbnf(Dialect(calls=Calls(ObjectBody(), bare=True, alone=True)), BOTH, AUTO)
+    assert found.triggered
+    assert engine.takes(found.grammar, '{"name": "ping", "arguments": {}}')
+
+
+def test_a_call_begun_in_another_spelling_goes_on_in_it(engine) -> None:
+    """Each of a family's spellings has a beginning of its own in the one grammar."""
+    other = Calls(NamedBody(("|",), JsonArguments()), open=("<two>",), close="</two>")
+    found = calls_gbnf(Dialect(calls=GENERIC, also=(other,)), BOTH, AUTO)
+    gbnf = begun_as(found.grammar, 0)
+    assert engine.takes(gbnf, 'weather|{"city": "a"}</two>')
+    assert not engine.takes(gbnf, '{"name": "ping", "arguments": {}}\n</tool_call>')
+    assert engine.takes(found.grammar, '{"name": "ping", "arguments": {}}\n</tool_call>')
+
+
+def test_an_answer_in_a_format_or_a_call(engine) -> None:
+    """With an answer's grammar, what is written is one of the two from the beginning."""
+    dialect = Dialect(calls=GENERIC, text=Span("<final>", "</final>"))
+    found = calls_gbnf(dialect, BOTH, AUTO, answer=Answer(json_object_gbnf()))
+    assert not found.triggered
+    assert engine.takes(found.grammar, ONE)
+    assert engine.takes(found.grammar, '<final>{"a": true}</final>')
+    assert not engine.takes(found.grammar, '{"a": true}')
+    inside = calls_gbnf(dialect, BOTH, AUTO, answer=Answer(json_object_gbnf(), inside=True)).grammar
+    assert engine.takes(inside, '{"a": true}</final>')
+
+
+def test_words_of_an_answer_are_json_beside_calls_in_python(engine) -> None:
+    """Rules of the same name in both do not meet."""
+    calls = Calls(NamedBody((), KeywordArguments()), open=("!",))
+    found = calls_gbnf(Dialect(calls=calls), [taking({})], AUTO, answer=Answer(json_object_gbnf()))  # fmt: skip
+    assert engine.takes(found.grammar, '{"a": true}')
+    assert engine.takes(found.grammar, "!f(a=True)")
+    assert not engine.takes(found.grammar, '{"a": True}')
+
+
+def test_a_forced_call_leaves_no_room_for_an_answer(engine) -> None:
+    """Whatever format it would have."""
+    gbnf = calls_gbnf(Dialect(calls=GENERIC), BOTH, REQUIRED, answer=Answer(json_object_gbnf())).grammar
+    assert not engine.takes(gbnf, "{}")
+
+
+def test_what_the_prompt_has_begun_is_not_written_again(engine) -> None:
+    """Behind a thought it is, because then the marker begins anew; line ends may stand there too."""
+    calls = Calls(NamedBody(("\n",), JsonArguments()), open=(">>>",))
+    dialect = Dialect(calls=calls, text=Span(">>>all\n", ""))
+    at_once = calls_gbnf(dialect, BOTH, AUTO, answer=Answer(json_object_gbnf(), begun=">>>")).grammar
+    assert engine.takes(at_once, "ping\n{}")
+    assert engine.takes(at_once, "all\n{}")
+    assert not engine.takes(at_once, ">>>ping\n{}")
+    later = calls_gbnf(dialect, BOTH, REQUIRED, answer=Answer(begun=">>>", thought=True)).grammar
+    assert engine.takes(later, "ping\n{}")
+    assert engine.takes(later, "\n\n>>>ping\n{}")
+
+
+def test_markers_between_the_parts_of_a_turn_may_come_first(engine) -> None:
+    """They belong to no part, and are not asked for."""
+    dialect = Dialect(calls=GENERIC, skipped=("<start>me",))
+    gbnf = calls_gbnf(dialect, BOTH, REQUIRED).grammar
+    assert engine.takes(gbnf, "<start>me" + ONE)
+    assert engine.takes(gbnf, ONE)
+
+
+def test_special_tokens_are_elements_and_names_are_never_special() -> None:
+    """A function's or an argument's name that reads like a special token stays text."""
+    odd = taking(name="ping", parameters={"type": "object", "properties": {"<p=": {"type": "string"}}, "required": ["<p="]})  # fmt: skip
+    gbnf = calls_gbnf(Dialect(calls=tagged()), [odd], REQUIRED, marks=Marks({"<p=": 7, "</p>": 8})).grammar
+    assert gbnf.count("<[7]>") == 1
+    assert '"<p=>"' in gbnf
+
+
+def test_nothing_to_call_is_a_mistake_of_the_caller() -> None:
+    """No dialect of calls, no functions, or none wanted."""
+    for dialect, tools, choice in (
+        (Dialect(), BOTH, REQUIRED),
+        (Dialect(calls=GENERIC), (), AUTO),
+        (Dialect(calls=GENERIC), BOTH, ToolChoice("none")),
+    ):
+        with pytest.raises(ValueError, match="nothing to call"):
+            calls_gbnf(dialect, tools, choice)
+
+
+# ---------------------------------------------------------------------------------------------------- what is loosened
+
+BACKREFERENCE = {"type": "object", "properties": {"n": {"type": "integer"}, "t": {"type": "string", "pattern": r"(a)\1"}}}  # fmt: skip
+
+
+@pytest.mark.parametrize("calls", [GENERIC, CODER])
+def test_what_cannot_be_enforced_is_left_out_and_named(engine, calls) -> None:
+    """Of the function that has it, by its place; the rest of the schema holds."""
+    found = calls_gbnf(Dialect(calls=calls), [PING, taking(BACKREFERENCE)], REQUIRED)
+    assert [f"{each.param}{each.place}" for each in found.loosened] == [
+        "tools[1].parameters#/properties/t/pattern"
+    ]
+    assert str(found.loosened[0]).startswith("tools[1].parameters#/properties/t/pattern: ")
+    if calls is GENERIC:
+        text = '<tool_call>\n{{"name": "f", "arguments": {{"n": {n}, "t": "zz"}}}}\n</tool_call>'
+        assert engine.takes(found.grammar, text.format(n=1))
+        assert not engine.takes(found.grammar, text.format(n='"1"'))
+
+
+def test_lengths_of_bare_text_that_are_too_much_to_count_are_named() -> None:
+    """The bound is judged when the call is finished."""
+    long = FunctionTool(
+        "f", parameters={"type": "object", "properties": {"t": {"type": "string", "maxLength": 5000}}}
+    )
+    found = required(Dialect(calls=CODER), [long])
+    assert [each.place for each in found.loosened] == ["#/properties/t/maxLength"]
+    assert required(Dialect(calls=GENERIC), [long]).loosened == ()
+
+
+@pytest.mark.parametrize("calls", [GENERIC, CODER])
+def test_a_strict_function_that_cannot_be_exact_is_refused_with_its_place(calls) -> None:
+    """And one that can be is not."""
+    strict = taking(BACKREFERENCE, strict=True)
+    with pytest.raises(Refusal) as refused:
+        required(Dialect(calls=calls), [PING, strict])
+    assert (refused.value.code, refused.value.param) == ("invalid_request", "tools[1].parameters")
+    assert required(Dialect(calls=calls), [taking(WEATHER.parameters, strict=True)]).loosened == ()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "place"),
+    [
+        ({"type": "string"}, "#"),
+        ({"type": "object", "required": ["a"], "properties": {"a": False}}, "#"),
+        ({"type": 5}, "#/type"),
+    ],
+)
+@pytest.mark.parametrize("calls", [GENERIC, CODER])
+def test_a_schema_of_no_arguments_takes_no_request_down(engine, calls, parameters, place) -> None:
+    """Any object may be written, which is said; whoever judges the call says no."""
+    found = required(Dialect(calls=calls), [taking(parameters)])
+    assert [each.place for each in found.loosened] == [place]
+    assert Model(found.grammar, ()).write(1)
+
+
+def test_only_objects_are_arguments(engine) -> None:
+    """Whatever else the schema lets in."""
+    either = taking({"anyOf": [{"type": "object"}, {"type": "null"}]})
+    gbnf = required(Dialect(calls=GENERIC), [either]).grammar
+    assert engine.takes(gbnf, '<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>')
+    assert not engine.takes(gbnf, '<tool_call>\n{"name": "f", "arguments": null}\n</tool_call>')
+
+
+def test_undeclared_members_are_written_where_a_schema_asks_for_them(engine) -> None:
+    """By patterns, a schema of them, `true` in so many words, or because none is declared."""
+    call = '<tool_call>\n{"name": "f", "arguments": {"x": 1}}\n</tool_call>'
+    a = {"properties": {"a": {"type": "string"}}}
+    opened = [{}, {**a, "additionalProperties": True}, {**a, "additionalProperties": {"type": "integer"}}, {**a, "patternProperties": {"^x": {}}}]  # fmt: skip
+    for parameters in opened:
+        assert engine.takes(required(Dialect(calls=GENERIC), [taking(parameters)]).grammar, call)
+    assert not engine.takes(required(Dialect(calls=GENERIC), [taking(a)]).grammar, call)
+
+
+# -------------------------------------------------------------------------------------------------------------- bounds
+
+
+def large(number: int) -> FunctionTool:
+    members = {
+        f"member_{number}_{i}": {"enum": [f"value {number} {i} {j}" for j in range(40)]} for i in range(12)
+    }
+    return FunctionTool(f"large_{number}", parameters={"type": "object", "properties": members})
+
+
+@pytest.mark.parametrize("calls", [GENERIC, CODER])
+def test_functions_that_are_too_large_together_are_given_up_largest_first(engine, calls) -> None:
+    """The grammar stays within the engine's bounds, small functions hold, and what is given up is named."""
+    tools = [WEATHER, *map(large, range(60)), PING]
+    found = required(Dialect(calls=calls), tools)
+    assert len(found.grammar.encode()) <= LIMITS.grammar_bytes
+    assert found.grammar.count("\n") <= LIMITS.printed_rules
+    given_up = {each.param for each in found.loosened}
+    assert given_up
+    assert not given_up & {"tools[0].parameters", "tools[61].parameters"}
+    assert Model(found.grammar, ()).write(3)
+
+
+def test_as_many_functions_as_a_request_may_have_are_one_grammar(engine) -> None:
+    """128, by names that begin alike."""
+    tools = [FunctionTool(f"do_{number}", parameters=WEATHER.parameters) for number in range(128)]
+    found = required(Dialect(calls=GENERIC), tools)
+    assert found.loosened == ()
+    assert engine.takes(
+        found.grammar, '<tool_call>\n{"name": "do_12", "arguments": {"city": "a"}}\n</tool_call>'
+    )
+    assert not engine.takes(
+        found.grammar, '<tool_call>\n{"name": "do_128", "arguments": {"city": "a"}}\n</tool_call>'
+    )
+
+
+def test_what_was_compiled_is_not_compiled_again() -> None:
+    """A request finds the functions of an earlier one, under any name, and says the same."""
+    known: dict[bytes, Loose] = {}
+    first = calls_gbnf(Dialect(calls=GENERIC), BOTH, REQUIRED, known=known)
+    keys = set(known)
+    again = calls_gbnf(
+        Dialect(calls=GENERIC),
+        [PING, FunctionTool("other", parameters=WEATHER.parameters)],
+        REQUIRED,
+        known=known,
+    )
+    assert set(known) == keys
+    assert len(keys) == 2
+    assert calls_gbnf(Dialect(calls=GENERIC), BOTH, REQUIRED, known=known) == first
+    assert json.dumps("other") not in first.grammar
+    assert again.loosened == ()
