@@ -76,7 +76,7 @@ SPELLED = [
         GENERIC,
         '<tool_call>\n{"name": "weather", "arguments": {"city": "Os\\"lo", "unit": "C", "days": 3}}\n</tool_call>',
         [
-            '<tool_call>\n{"name": "wether", "arguments": {"city": "a"}}\n</tool_call>',
+            '<tool_call>\n{"name": "weathr", "arguments": {"city": "a"}}\n</tool_call>',
             '<tool_call>\n{"name": "weather", "arguments": {"unit": "C"}}\n</tool_call>',
             '<tool_call>\n{"name": "weather", "arguments": {"city": "a", "unit": "K"}}\n</tool_call>',
             '<tool_call>\n{"name": "weather", "arguments": {"city": "a", "made_up": 1}}\n</tool_call>',
