@@ -6,13 +6,9 @@ from typing import Literal
 
 import msgspec
 
-from b3node.prompt.abilities import Abilities
-from b3node.prompt.dialect import Learned
-from b3node.prompt.thoughtform import ThoughtForm
-
 
 class Traits(msgspec.Struct, frozen=True):
-    """Found by letting the template write; see `abilities` and `dialect`.
+    """Found by letting the template write; see `portrait`.
 
     - `template`: whether the file brought a template of its own;
     - `system`: how a system text is told: in a turn of its own, or before the first user's words;
@@ -29,21 +25,3 @@ class Traits(msgspec.Struct, frozen=True):
     parallel_calls: bool
     reasoning: bool
     control: Literal["none", "switch", "always"]
-
-
-def traits(able: Abilities, learned: Learned, *, template: bool) -> Traits:
-    """The traits of a model whose template for functions has these abilities and of which this was learned."""
-    return Traits(
-        template,
-        "turn" if able.system else "user",
-        "template" if able.tools and not learned.explained else "text",
-        not learned.calls.alone,
-        learned.thoughts is not None,
-        _control(learned.thoughts),
-    )
-
-
-def _control(thoughts: ThoughtForm | None) -> Literal["none", "switch", "always"]:
-    if thoughts is None:
-        return "none"
-    return "switch" if thoughts.switch else "always" if thoughts.always else "none"

@@ -18,7 +18,7 @@ import sys
 from types import SimpleNamespace
 from typing import Any
 
-from jinja2 import defaults, sandbox
+from jinja2 import filters, sandbox
 from transformers.utils import chat_template_utils as reference  # type: ignore[import-not-found]  # elsewhere
 
 
@@ -30,7 +30,7 @@ def ease(eased: list[str]) -> None:
     if "generators" in eased:
         reference.json = SimpleNamespace(dumps=functools.partial(json.dumps, default=list))
     if "markup" in eased:
-        defaults.DEFAULT_FILTERS["safe"] = str
+        filters.FILTERS["safe"] = str
 
 
 def answer(job: dict[str, Any]) -> list[dict[str, str]]:

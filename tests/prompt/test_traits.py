@@ -6,8 +6,9 @@ import pytest
 
 from b3node.prompt.abilities import probe
 from b3node.prompt.dialect import learn
+from b3node.prompt.portrait import portrait
 from b3node.prompt.template import ChatTemplate
-from b3node.prompt.traits import Traits, traits
+from b3node.prompt.traits import Traits
 from tests.prompt.corpus import source
 from tests.zoo.templates import CHATML
 
@@ -15,7 +16,7 @@ from tests.zoo.templates import CHATML
 def traits_of(source: str, *, template: bool = True) -> Traits:
     written = ChatTemplate(source, bos="<s>", eos="</s>")
     able = probe(written)
-    return traits(able, learn(written, able), template=template)
+    return portrait(able, learn(written, able), template=template)
 
 
 def test_a_template_of_turns_alone_says_so() -> None:
