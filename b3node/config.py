@@ -33,6 +33,7 @@ KvType = Literal["f16", "f32", "q8_0"]
 Layers = Annotated[int, msgspec.Meta(ge=0, le=10_000)]
 Port = Annotated[int, msgspec.Meta(ge=0, le=65_535)]
 Bytes = Annotated[int, msgspec.Meta(ge=1, le=LARGEST_REQUEST)]
+Thought = Annotated[int, msgspec.Meta(ge=1, le=1 << 30)] | Literal["unlimited"]
 Gap = Annotated[float, msgspec.Meta(gt=0, le=10)]
 ModelId = Annotated[str, msgspec.Meta(min_length=1, max_length=256)]
 
@@ -40,6 +41,19 @@ _FAULT: Final = re.compile(r"(?P<what>.*?)(?: - at (?P<key>`key` in )?`\$\.?(?P<
 _FIELD: Final = re.compile(
     r"object (?P<known>contains unknown|missing required) field `(?P<name>.*)`", re.DOTALL
 )
+
+
+class Budgets(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Tokens that a thought may have, for each `reasoning.effort` that turns thinking on.
+
+    A thought never takes the room of the answer behind it, unless it is "unlimited". The numbers are a choice: about
+    a page, three, a dozen and two dozen.
+    """
+
+    low: Thought = 1024
+    medium: Thought = 4096
+    high: Thought = 16_384
+    xhigh: Thought = 32_768
 
 
 class ConfigError(Exception):
@@ -54,7 +68,7 @@ class ModelConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     CPU threads compute, `host_cache` the bytes of host memory for prefixes that leave the KV cache,
     `flash_attention` whether it is used (where the device can, when not said), `kv_type` how the cache stores
     keys and values (`f32` twice as large as `f16`, `q8_0` half), `token_gap`
-    the seconds that a running stream may wait because of a new prompt.
+    the seconds that a running stream may wait because of a new prompt, `thinking` the tokens of a thought.
     """
 
     path: str
@@ -67,6 +81,7 @@ class ModelConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     flash_attention: bool | None = None
     kv_type: KvType = "f16"
     token_gap: Gap | None = None
+    thinking: Budgets | None = None
     max_request_bytes: Bytes = MAX_REQUEST_BYTES
 
 
@@ -88,6 +103,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     threads: Count | None = None
     host_cache: Memory | None = None
     token_gap: Gap | None = None
+    thinking: Budgets | None = None
     queue: Count = 32
     """Requests that may wait for a slot of one model; more hear `capacity_unavailable`."""
     queue_seconds: Annotated[float, msgspec.Meta(gt=0, le=240)] = 30.0
@@ -99,7 +115,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def model(self, name: str) -> ModelConfig:
         """One model's configuration with the top level's values filled in."""
         own = self.models[name]
-        shared = ("ctx", "cells", "parallel", "gpu_layers", "threads", "host_cache", "token_gap")
+        shared = ("ctx", "cells", "parallel", "gpu_layers", "threads", "host_cache", "token_gap", "thinking")
         return msgspec.structs.replace(
             own, **{key: getattr(self, key) for key in shared if getattr(own, key) is None}
         )

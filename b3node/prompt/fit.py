@@ -38,18 +38,16 @@ from b3node.prompt.turns import (
     UserTurn,
 )
 
+LISTED: Final = "You can call the functions described here, one JSON object a line:\n\n{functions}"
+"""What a model is told of functions if its template has no place for them."""
 GENERIC: Final = (
-    "You can call the functions described here, one JSON object a line:\n\n{functions}\n\n"
     "To call one, write its name and arguments as a JSON object between tags, nothing after it:\n"
-    '<tool_call>\n{{"name": "...", "arguments": {{...}}}}\n</tool_call>\n'
-    "The results come back between <tool_response> and </tool_response>."
+    '<tool_call>\n{"name": "...", "arguments": {...}}\n</tool_call>'
 )
-"""What a model is told about functions if neither its template nor anything else says how it calls."""
-OWN: Final = (
-    "You can call the functions described here, one JSON object a line:\n\n{functions}\n\n"
-    "To call one, write it like this, with its own name and arguments and nothing after it:\n{example}"
-)
+"""How to call, for a model of which nothing says how it does."""
+OWN: Final = "To call a function, write it like this, with its own name and arguments:\n{example}"
 """The same for a model that has a spelling of its own, although its template does not tell of functions."""
+RESULTS: Final = "The results come back between <tool_response> and </tool_response>."
 
 _EXAMPLE: Final = Call("0", "NAME", {"ARGUMENT": "VALUE"})
 
@@ -57,19 +55,22 @@ _BLANK: Final = " "
 """The text of an assistant turn that says nothing, for templates that insist on one."""
 
 
-def fit(conversation: Conversation, able: Abilities, calls: Calls = SPELLING) -> Conversation:
+def fit(
+    conversation: Conversation, able: Abilities, calls: Calls = SPELLING, *, explained: bool = False
+) -> Conversation:
     """A conversation that says the same and that a template with these abilities can write.
 
-    `calls` is how the model spells calls, where the template does not.
+    `calls` is how the model spells calls, where the template does not write them; with `explained` the model is told
+    so, even if the template tells it of functions.
     """
     turns = _shaped(conversation.turns, able, calls)
     if able.calls and not able.parallel:
         turns = _one_call_a_turn(turns)
-    if not able.results or not (able.tools or able.calls):
+    if _results_are_text(able):
         turns = _results_as_text(turns)
     system = conversation.system
-    if conversation.tools and not able.tools:
-        system = PARAGRAPH.join(text for text in (system, _listed(conversation.tools, calls)) if text)
+    if conversation.tools and (explained or not able.tools):
+        system = PARAGRAPH.join(text for text in (system, _told(conversation.tools, able, calls)) if text)
     if system and not able.system:
         turns = _with_system(turns, system)
         system = ""
@@ -134,11 +135,16 @@ def _clients(arguments: dict[str, object] | str) -> dict[str, object] | str:
     return {client(name): client_value(value) for name, value in arguments.items()}
 
 
-def _listed(tools: tuple[FunctionTool, ...], calls: Calls) -> str:
+def _told(tools: tuple[FunctionTool, ...], able: Abilities, calls: Calls) -> str:
+    """What the template does not say of functions."""
     functions = "\n".join(to_json(function(tool)) for tool in tools)
-    if calls == SPELLING:
-        return GENERIC.format(functions=functions)
-    return OWN.format(functions=functions, example=spell([_EXAMPLE], calls))
+    listed = "" if able.tools else LISTED.format(functions=functions) + PARAGRAPH
+    how = GENERIC if calls == SPELLING else OWN.format(example=spell([_EXAMPLE], calls))
+    return listed + how + ("\n" + RESULTS if _results_are_text(able) else "")
+
+
+def _results_are_text(able: Abilities) -> bool:
+    return not able.results or not (able.tools or able.calls)
 
 
 def _with_system(turns: Iterator[Turn], system: str) -> Iterator[Turn]:

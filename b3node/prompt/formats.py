@@ -11,7 +11,6 @@ text; written with spaces, as models write JSON, because without them they were 
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
@@ -21,6 +20,7 @@ from msgspec.structs import replace
 from b3node.contract.request import TextFormat
 from b3node.errors import Refusal
 from b3node.grammar import check_schema, json_object_gbnf, schema_to_gbnf
+from b3node.prompt.kept import Kept
 from b3node.prompt.sandbox import to_json
 from b3node.prompt.turns import PARAGRAPH, Conversation
 
@@ -28,9 +28,6 @@ PARAM: Final = "text.format.schema"
 JSON: Final = "Answer with one JSON {kind} and nothing else."
 SCHEMA: Final = "It must match this JSON Schema:\n{schema}"
 DESCRIPTION: Final = "It is described as: {description}"
-CACHED: Final = 64
-CACHED_BYTES: Final = 16 * 1024 * 1024
-"""Grammars that are kept, and the bytes of them and their schemas."""
 
 
 def with_format(conversation: Conversation, text_format: TextFormat, most: int) -> Conversation:
@@ -58,8 +55,7 @@ class Formats:
 
     def __init__(self, runs: Callable[[str], bool]) -> None:
         self._runs = runs
-        self._compiled: OrderedDict[bytes, str] = OrderedDict()
-        self._bytes = 0
+        self._compiled: Kept[str] = Kept(len)
 
     def grammar(self, text_format: TextFormat) -> str | None:
         """The GBNF that an answer must keep to; None for free text.
@@ -74,8 +70,7 @@ class Formats:
         # Members in the client's order: it is the order in which an answer's are written.
         key = msgspec.json.encode(text_format.schema)
         if key not in self._compiled:
-            self._keep(key, self._compile(text_format.schema))
-        self._compiled.move_to_end(key)
+            self._compiled[key] = self._compile(text_format.schema)
         return self._compiled[key]
 
     def _compile(self, schema: dict[str, object]) -> str:
@@ -88,10 +83,3 @@ class Formats:
                 param=PARAM,
             )
         return grammar
-
-    def _keep(self, key: bytes, grammar: str) -> None:
-        self._compiled[key] = grammar
-        self._bytes += len(key) + len(grammar)
-        while len(self._compiled) > 1 and (len(self._compiled) > CACHED or self._bytes > CACHED_BYTES):
-            oldest, freed = self._compiled.popitem(last=False)
-            self._bytes -= len(oldest) + len(freed)

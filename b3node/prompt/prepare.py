@@ -1,6 +1,7 @@
 """The story of a prompt, from a validated request to token ids: what a prepare worker does.
 
-    request -normalise-> conversation -fit, template-> rendered text -split-> segments -tokenize-> prompt
+    request -normalise-> conversation -fit, template-> rendered text -ended, split-> segments -tokenize-> prompt
+                                                                         `-draw-> outline, grammar, reading
 
 The same model, request and moment give the same tokens. Nothing here bounds time: a template may loop, so
 whoever calls this does it in a process that can be killed.
@@ -14,19 +15,25 @@ from datetime import datetime
 
 import msgspec
 
+from b3node.config import Budgets
 from b3node.contract.image import images
 from b3node.contract.request import Request, TextPart
 from b3node.errors import Refusal
 from b3node.prompt.abilities import Abilities, probe
 from b3node.prompt.defaults import default_template
-from b3node.prompt.effort import variables
+from b3node.prompt.dialect import Learned, learn, with_tags
+from b3node.prompt.effort import reasons, variables
+from b3node.prompt.ending import Ending, ended
 from b3node.prompt.formats import Formats, with_format
 from b3node.prompt.markers import Markers
+from b3node.prompt.outlines import Outlines, calls
+from b3node.prompt.portrait import portrait
 from b3node.prompt.prepared import Prepared
 from b3node.prompt.render import render
 from b3node.prompt.segments import split
 from b3node.prompt.template import ChatTemplate
 from b3node.prompt.tokens import Prompt, check_length, tokenize
+from b3node.prompt.traits import Traits
 from b3node.prompt.turns import Conversation, UserTurn, normalise
 from b3node.prompt.vocabulary import Vocabulary
 
@@ -38,16 +45,25 @@ class Preparer:
         vocabulary: the model's, its file's chat templates among it (see `defaults` if it has none).
         n_ctx: tokens of the context that the model is served with.
         runs: whether the model's runtime takes a grammar (see `Formats`).
+        budgets: tokens of a thought for each effort.
 
     Raises:
         BrokenTemplateError: a template of the file cannot be used; the message is for the operator.
     """
 
-    def __init__(self, vocabulary: Vocabulary, *, n_ctx: int, runs: Callable[[str], bool] = bool) -> None:
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        *,
+        n_ctx: int,
+        runs: Callable[[str], bool] = bool,
+        budgets: Budgets = Budgets(),  # noqa: B008 - a frozen value
+    ) -> None:
         self._vocabulary = vocabulary
         self._n_ctx = n_ctx
         self._formats = Formats(runs)
         self._markers = Markers(vocabulary.specials)
+        self._outlines = Outlines(vocabulary, self._markers, runs, n_ctx, budgets)
         self._writer = _writer(vocabulary.chat_template or default_template(vocabulary), vocabulary)
         tool_template = vocabulary.tool_template
         self._tool_writer = _writer(tool_template, vocabulary) if tool_template else self._writer
@@ -62,6 +78,11 @@ class Preparer:
         """What the template for requests with functions can write."""
         return self._tool_writer.able
 
+    @property
+    def traits(self) -> Traits:
+        """What the template for requests with functions shows of the model."""
+        return portrait(self.able, self._tool_writer.learned, template=self.has_template)
+
     def prepare(self, request: Request, now: datetime) -> Prepared:
         """A request's prompt, ready to be submitted.
 
@@ -71,14 +92,28 @@ class Preparer:
 
         Raises:
             Refusal: `context_length_exceeded` if the prompt leaves no room for an answer; `invalid_request`
-                if it has images, if the template cannot write it, or if its schema cannot be enforced.
+                if it has images, if the template cannot write it, or if its schemas cannot be enforced.
         """
-        grammar = self._formats.grammar(request.text_format)
-        prompt = self.compose(request, now)
-        return Prepared(_little_endian(prompt.tokens), len(prompt.tokens), prompt.marks, grammar)
+        answer = self._formats.grammar(request.text_format)
+        writer = self._writer_of(request)
+        prompt, end = self._composed(request, now)
+        drawn = self._outlines.draw(request, writer.learned, end, answer, len(prompt.tokens))
+        return Prepared(
+            _little_endian(prompt.tokens),
+            len(prompt.tokens),
+            prompt.marks,
+            drawn.grammar,
+            drawn.outline,
+            drawn.reading,
+            drawn.loosened,
+        )
 
     def compose(self, request: Request, now: datetime) -> Prompt:
         """Like `prepare`, but as a `Prompt`, which a person can read."""
+        return self._composed(request, now)[0]
+
+    def _composed(self, request: Request, now: datetime) -> tuple[Prompt, Ending]:
+        """A request's prompt and how it ends. Raises what `prepare` does."""
         for path, _ in images(request.input):
             raise Refusal("invalid_request", "This model takes no images.", param=path)
         plain = normalise(request)
@@ -91,18 +126,40 @@ class Preparer:
                 raise
         return self._written(plain, request, now)  # the client's own words fit: ours are left out
 
-    def _written(self, conversation: Conversation, request: Request, now: datetime) -> Prompt:
+    def _written(self, conversation: Conversation, request: Request, now: datetime) -> tuple[Prompt, Ending]:
         """A conversation as tokens. Raises what `prepare` does."""
-        writer = self._tool_writer if conversation.tools else self._writer
+        writer = self._writer_of(request)
         effort = variables(request.effort, writer.template.source)
         limit = self._n_ctx * self._vocabulary.longest
-        rendered = render(conversation, writer.template, writer.able, effort, now, limit)
-        prompt = tokenize(tuple(split(rendered, self._markers)), self._vocabulary, self._markers, self._n_ctx)
+        rendered = render(
+            conversation,
+            writer.template,
+            writer.able,
+            effort,
+            now,
+            limit,
+            writer.learned.calls,
+            explained=writer.learned.explained,
+        )
+        forced = calls(request) and request.tool_choice.mode != "auto"
+        end = ended(
+            rendered,
+            writer.learned,
+            thinks=reasons(request.effort),
+            grammar=forced or request.text_format.type != "text",
+            calls=forced,
+        )
+        prompt = tokenize(
+            tuple(split(end.rendered, self._markers)), self._vocabulary, self._markers, self._n_ctx
+        )
         if not prompt.tokens:
             raise Refusal(
                 "invalid_request", "This model's chat template writes nothing for this input.", param="input"
             )
-        return prompt
+        return prompt, end
+
+    def _writer_of(self, request: Request) -> _Writer:
+        return self._tool_writer if request.tools else self._writer
 
 
 def _least_length(conversation: Conversation) -> int:
@@ -117,17 +174,21 @@ def _least_length(conversation: Conversation) -> int:
 
 
 class _Writer(msgspec.Struct, frozen=True):
-    """A template and what it can write."""
+    """A template, what it can write, and what that says of its model."""
 
     template: ChatTemplate
     able: Abilities
+    learned: Learned
 
 
 def _writer(source: str, vocabulary: Vocabulary) -> _Writer:
     texts = {special.id: special.text for special in vocabulary.specials}
     bos, eos = ("" if token is None else texts.get(token, "") for token in (vocabulary.bos, vocabulary.eos))
     template = ChatTemplate(source, bos=bos, eos=eos)
-    return _Writer(template, probe(template))
+    able = probe(template)
+    learned = learn(template, able)
+    tags = {"<think>", "</think>"} <= set(texts.values())
+    return _Writer(template, able, with_tags(learned) if tags else learned)
 
 
 def _little_endian(tokens: tuple[int, ...]) -> bytes:

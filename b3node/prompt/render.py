@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime
 
 from msgspec.structs import replace
@@ -23,32 +24,22 @@ def render(
     now: datetime,
     limit: int,
     calls: Calls = GENERIC,
+    *,
+    explained: bool = False,
 ) -> str:
-    """What `ChatTemplate.write` makes of a conversation after `fit`, for which `calls` is the spelling of calls.
+    """What `ChatTemplate.write` makes of a conversation after `fit`, which `calls` and `explained` are for.
 
     A probe cannot try every conversation (some templates never return from a schema's type list). If the
     template fails on this one, it is asked again with the functions as text, and at last for nothing but user
     and assistant turns that alternate. Raises `Refusal` like `ChatTemplate.write`, if that fails too.
     """
-    ladder = (able, replace(able, tools=False), Abilities(no_tools=able.no_tools))
-    for rung in ladder[:-1]:
-        try:
-            return _written(conversation, template, rung, variables, now, limit, calls)
-        except Refusal:
-            continue
-    return _written(conversation, template, ladder[-1], variables, now, limit, calls)
 
+    def written(rung: Abilities) -> str:
+        fitting = fit(conversation, rung, calls, explained=explained)
+        told = {**variables, "tools": []} if able.no_tools == "empty" and not fitting.tools else variables
+        return template.write(fitting, told, now, limit)
 
-def _written(
-    conversation: Conversation,
-    template: ChatTemplate,
-    able: Abilities,
-    variables: Mapping[str, object],
-    now: datetime,
-    limit: int,
-    calls: Calls,
-) -> str:
-    fitting = fit(conversation, able, calls)
-    if able.no_tools == "empty" and not fitting.tools:
-        variables = {**variables, "tools": []}
-    return template.write(fitting, variables, now, limit)
+    for rung in (able, replace(able, tools=False)):
+        with suppress(Refusal):
+            return written(rung)
+    return written(Abilities(no_tools=able.no_tools))

@@ -6,10 +6,11 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from b3node.config import Config, ModelConfig
+from b3node.config import Budgets, Config, ModelConfig
 from b3node.contract.request import Request
 from b3node.engine.messages import Sampling
 from b3node.prompt.prepared import Prepared
+from b3node.prompt.traits import Traits
 from b3node.workers.engine_client import EngineClient, down
 from b3node.workers.generation import Mailbox
 from b3node.workers.orders import EngineOrder, PrepareOrder
@@ -57,6 +58,11 @@ class FleetModel:
     def facts(self) -> ModelFacts | None:
         """What the engine said when it became ready last; None before the first time."""
         return self.engine.facts
+
+    @property
+    def traits(self) -> Traits | None:
+        """What its template shows of it; None before a prepare worker has been ready."""
+        return None if self._pool is None else self._pool.traits
 
     @property
     def max_request_bytes(self) -> int:
@@ -118,7 +124,7 @@ class FleetModel:
         """The pool, started at first use: its workers need the context that the engine settled on."""
         if self._pool is None:
             n_ctx = self.facts.n_ctx if self.facts is not None else 0
-            order = PrepareOrder(self._config.path, n_ctx)
+            order = PrepareOrder(self._config.path, n_ctx, self._config.thinking or Budgets())
             self._pool = PreparePool(self._name, order, size=self._pool_size, patience=self._patience)
             self._pool.start()
         return self._pool

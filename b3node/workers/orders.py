@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import msgspec
 
-from b3node.config import KvType
+from b3node.config import Budgets, KvType
 from b3node.contract.request import Request
 from b3node.engine.messages import ToEngine
 from b3node.errors import Code
 from b3node.prompt.prepared import Prepared
+from b3node.prompt.traits import Traits
 
 
 class EngineOrder(msgspec.Struct, frozen=True, tag="engine_order", array_like=True):
@@ -34,6 +35,7 @@ class PrepareOrder(msgspec.Struct, frozen=True, tag="prepare_order"):
 
     path: str
     n_ctx: int
+    thinking: Budgets = Budgets()
 
 
 class Ask(msgspec.Struct, frozen=True, tag="ask"):
@@ -44,9 +46,9 @@ class Ask(msgspec.Struct, frozen=True, tag="ask"):
 
 
 class PrepareReady(msgspec.Struct, frozen=True, tag="prepare_ready"):
-    """The worker has loaded; `template` says whether the model brought a chat template of its own."""
+    """The worker has loaded; `traits` are what its template shows of the model."""
 
-    template: bool
+    traits: Traits
 
 
 class PrepareFailed(msgspec.Struct, frozen=True, tag="prepare_failed"):

@@ -55,12 +55,13 @@ def _serve(sock: object) -> None:
         return
     try:
         vocabulary = Vocabulary.load(order.path)
-        preparer = Preparer(vocabulary, n_ctx=order.n_ctx, runs=Grammars(vocabulary).runs)
+        runs = Grammars(vocabulary).runs
+        preparer = Preparer(vocabulary, n_ctx=order.n_ctx, runs=runs, budgets=order.thinking)
     except (VocabularyError, BrokenTemplateError) as error:
         line.send(PrepareFailed(str(error)))
         return
     _limit_memory()
-    line.send(PrepareReady(template=preparer.has_template))
+    line.send(PrepareReady(preparer.traits))
     while isinstance(ask := line.next(), Ask):
         line.send(_answer(preparer, ask))
 

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from b3node.contract.request import TextFormat
 from b3node.errors import Refusal
 from b3node.grammar import json_object_gbnf, schema_to_gbnf
-from b3node.prompt import formats
 from b3node.prompt.formats import Formats, with_format
 from b3node.prompt.prepare import Preparer
 from b3node.prompt.turns import normalise
@@ -79,21 +78,6 @@ def test_the_order_of_members_is_part_of_a_schema() -> None:
     compiled = Formats(Runs())
 
     assert compiled.grammar(FORMAT) != compiled.grammar(replace(FORMAT, schema=turned))
-
-
-def test_what_is_kept_is_bounded(monkeypatch) -> None:
-    """In number and in bytes; the least recently used goes first."""
-    monkeypatch.setattr(formats, "CACHED", 2)
-    runs = Runs()
-    compiled = Formats(runs)
-    for number in (1, 2, 1, 3, 1):
-        compiled.grammar(TextFormat("json_schema", "n", {"const": number}))
-    assert len(runs.shown) == 3
-    compiled.grammar(TextFormat("json_schema", "n", {"const": 2}))
-    assert len(runs.shown) == 4
-
-    monkeypatch.setattr(formats, "CACHED_BYTES", 10)
-    assert compiled.grammar(FORMAT) == schema_to_gbnf(SCHEMA)
 
 
 @pytest.mark.parametrize(
