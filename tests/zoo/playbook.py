@@ -77,7 +77,7 @@ def call(name: str, arguments: Mapping[str, object]) -> list[Said]:
     """A call as the Qwen family writes it: JSON between two special tokens, a token a member."""
     members = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in arguments.items()]
     inside = [member + ", " for member in members[:-1]] + members[-1:]
-    pieces = ['\n{"name": ', json.dumps(name), ', "arguments": ', "{", *inside, "}}", "\n"]
+    pieces = ['\n{"name": ', json.dumps(name), ', "arguments": ', "{", *inside, "}", "}", "\n"]
     return [S("<tool_call>"), *(piece.encode() for piece in pieces), S("</tool_call>")]
 
 
@@ -113,7 +113,7 @@ class _Writer:
         self.cues.add(cue)
         begun = said = self.lay(page.says, cue, EOS)
         if page.thinks:
-            begun = self.lay([S("<think>"), b"\n" + page.thinks + b"\n", S("</think>"), b"\n\n"], cue, said)
+            begun = self.lay([S("<think>"), b"\n" + page.thinks + b"\n", S("</think>"), b"\n", b"\n"], cue, said)
         self._state(cue, base().id("\n"), begun)
         self._state(cue, base().id("\n\n"), said)
 
