@@ -53,7 +53,7 @@ class Queue:
 
     def next(self, running: Collection[Sequence], held_back: Collection[int]) -> Sequence | None:
         """Who is to be admitted next beside those `running`, but none of the ids `held_back`."""
-        if any(sequence.suspect for sequence in running):
+        if not self._waiting or any(sequence.suspect for sequence in running):
             return None
         suspects = (sequence for sequence in self._waiting if sequence.suspect)
         if (suspect := next(suspects, None)) is not None:

@@ -17,6 +17,7 @@ A row that is not a distribution (a NaN, or nothing finite) gives `BROKEN`: that
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Sequence
 from typing import Final
@@ -39,7 +40,7 @@ _TRIES: Final = 4
 def greedy(row: Row) -> int:
     """The id of the largest logit (the lowest id among equals), or `BROKEN`."""
     token = int(row.argmax())
-    return token if np.isfinite(row[token]) else BROKEN
+    return token if math.isfinite(row[token]) else BROKEN
 
 
 def sample(row: Row, *, temperature: float, top_p: float, uniform: float) -> int:

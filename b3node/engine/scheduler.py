@@ -275,6 +275,8 @@ class Scheduler:
         """Streams first, one token each; then prompts in order of admission, within the allowance."""
         streams = [s for s in self.running.values() if s.pending == 1]
         chunks = [self._chunk(s, 1) for s in streams]
+        if len(chunks) == len(self.running):
+            return chunks
         room = min(self.governor.allowance(streams=len(streams)), self.limits.batch - len(chunks))
         room = min(room, self._windows.prompt_room(self.running.values(), len(streams)))
         for sequence in self.running.values():

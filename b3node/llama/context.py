@@ -33,6 +33,12 @@ _KV_TYPES: Final[dict[KvType, int]] = {
 }
 
 
+_logits_address: Final = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(
+    ctypes.cast(lib.llama_get_logits, ctypes.c_void_p).value or 0
+)
+"""`llama_get_logits` as a plain number: a step wants to know whether it has changed, not a pointer object."""
+
+
 class Batch:
     """A llama_batch over arrays of `size` tokens, each in one sequence."""
 
@@ -146,9 +152,9 @@ class Context:
         """The started plan's logits; see `engine.backend.Backend`."""
         if not self._count:
             return self._no_rows
-        pointer = lib.llama_get_logits(self._pointer)
-        address = ctypes.addressof(pointer.contents)
+        address = _logits_address(self._pointer)
         if address != self._logits_at:  # llama.cpp keeps its buffer; making a view costs more than a draw
+            pointer = ctypes.cast(address, ctypes.POINTER(ctypes.c_float))
             whole = np.ctypeslib.as_array(pointer, shape=(self._slots + 1, self._n_vocab))
             self._logits, self._logits_at = whole, address
         return self._logits[: self._count]
@@ -208,18 +214,27 @@ class Context:
 
     def _check(self, plan: Plan) -> None:
         """Raises `ValueError` for what would abort the process below, or be computed into nonsense."""
-        slots = {chunk.slot for chunk in plan.chunks}
-        slots.update(slot for move in plan.moves for slot in _slots_of(move))
-        if slots and not (min(slots) >= 0 and max(slots) < self._slots):
-            raise ValueError("a plan names a slot that does not exist")
-        if plan.tokens > self._batch.size or any(not chunk.tokens for chunk in plan.chunks):
-            raise ValueError("a plan does not fit into the batch")
-        if sum(chunk.logits for chunk in plan.chunks) > self._slots:
-            raise ValueError("a plan asks for more rows than there are slots")
+        tokens = rows = 0
+        for move in plan.moves:
+            for slot in _slots_of(move):
+                self._check_slot(slot)
         for chunk in plan.chunks:
             self._check_chunk(chunk)
+            tokens += len(chunk.tokens)
+            rows += chunk.logits
+        if tokens > self._batch.size:
+            raise ValueError("a plan does not fit into the batch")
+        if rows > self._slots:
+            raise ValueError("a plan asks for more rows than there are slots")
+
+    def _check_slot(self, slot: int) -> None:
+        if not 0 <= slot < self._slots:
+            raise ValueError("a plan names a slot that does not exist")
 
     def _check_chunk(self, chunk: Chunk) -> None:
+        self._check_slot(chunk.slot)
+        if not chunk.tokens:
+            raise ValueError("a plan has a chunk of nothing")
         if not 0 <= chunk.start <= self._cells - len(chunk.tokens):
             raise ValueError("a plan names a position that does not exist")
         if not (min(chunk.tokens) >= 0 and max(chunk.tokens) < self._n_vocab):

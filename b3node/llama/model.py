@@ -15,13 +15,15 @@ from b3node.engine.sampling import BROKEN, greedy
 from b3node.llama import library
 from b3node.llama.context import Context
 from b3node.llama.library import last_words, lib
-from b3node.llama.settings import Fit, Settings, fit
+from b3node.llama.settings import Fit, Settings, fit, free_memory
 from b3node.llama.threads import Neighbours, Threads
 from b3node.llama.vocab import Vocabulary, VocabularyError
 
 _ALL_LAYERS: Final = 999
 _PROOF: Final = 64
 """Tokens of the first decode."""
+_ROOM: Final = 2
+"""Weights are read into memory of their own while they are at most this part of what is free."""
 _STEP: Final = 0.01
 """Progress is told each time the share has grown by this much, and at the end."""
 
@@ -131,6 +133,7 @@ def _load(path: str, gpu_layers: int | None, progress: Callable[[float], None]) 
     params = lib.llama_model_default_params()
     params.n_gpu_layers = _ALL_LAYERS if gpu_layers is None else gpu_layers
     params.check_tensors = True
+    params.load_mode = _load_mode(Path(path), gpu_layers)
     told = -1.0
 
     def on_progress(share: float, _: object) -> bool:
@@ -146,6 +149,15 @@ def _load(path: str, gpu_layers: int | None, progress: Callable[[float], None]) 
     if not pointer:
         raise LoadError(f"{path} is not a model that this build can load: {last_words()}")
     return pointer
+
+
+def _load_mode(path: Path, gpu_layers: int | None) -> int:
+    """Into memory of its own, where a CPU computes and there is room enough; else as the file is mapped.
+
+    A file's pages are small ones, and a step reads them all (see `workers.engine_client`).
+    """
+    fits = path.stat().st_size <= free_memory() // _ROOM
+    return int(lib.LLAMA_LOAD_MODE_NONE if gpu_layers == 0 and fits else lib.LLAMA_LOAD_MODE_AUTO)
 
 
 def _recurrent(pointer: Any) -> bool:

@@ -36,11 +36,18 @@ _ROUND: Final = 256
 _SLOTS_MAX: Final = 256
 """llama.cpp refuses more sequence ids than this."""
 _SYSTEM: Final = Path("/sys")
+_PROC: Final = Path("/proc")
 _QUOTAS: Final = (
     ("fs/cgroup/cpu.max",),
     ("fs/cgroup/cpu/cpu.cfs_quota_us", "fs/cgroup/cpu/cpu.cfs_period_us"),
 )
 """Where a container finds its quota and period (cgroup v2, v1): microseconds; `max` or -1 is no quota."""
+
+_MEMORY: Final = (
+    ("fs/cgroup/memory.max", "fs/cgroup/memory.current"),
+    ("fs/cgroup/memory/memory.limit_in_bytes", "fs/cgroup/memory/memory.usage_in_bytes"),
+)
+"""Where it finds how many bytes it may use and does use (cgroup v2, v1); `max` is no limit."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,6 +108,22 @@ def memory() -> int:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError):
         return 0
+
+
+def free_memory(proc: Path = _PROC, system: Path = _SYSTEM) -> int:
+    """Bytes that this process may still take (Linux): what the machine has left and its container may use.
+
+    0 where the system does not tell. `proc` and `system` are where procfs and sysfs are mounted.
+    """
+    left: list[int] = []
+    with suppress(OSError, ValueError, StopIteration):
+        lines = (proc / "meminfo").read_text("ascii").splitlines()
+        left.append(1024 * next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")))
+    for most, used in _MEMORY:
+        with suppress(OSError, ValueError):
+            most_bytes, used_bytes = ((system / name).read_text("ascii") for name in (most, used))
+            left.append(max(int(most_bytes) - int(used_bytes), 0))
+    return min(left, default=0)
 
 
 def usable_cores(system: Path = _SYSTEM) -> int:

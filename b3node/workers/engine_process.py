@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import time
 
@@ -48,6 +49,7 @@ def main() -> None:
         )
     )
     lexicon = _lexicon(model.vocabulary)
+    gc.freeze()  # what was loaded stays: looking through it again and again is for nothing
     Loop(scheduler, model.backend, line, time.monotonic, grammars.constrain, lexicon).run()
 
 

@@ -13,22 +13,28 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 _PR_SET_PDEATHSIG: Final = 1
 """prctl(2), Linux."""
 
 
-def spawn(module: str) -> tuple[subprocess.Popen[bytes], socket.socket]:
+def spawn(
+    module: str, *, environment: Mapping[str, str] = MappingProxyType({})
+) -> tuple[subprocess.Popen[bytes], socket.socket]:
     """Runs `python -m module` as a child. Returns the process and the parent's end of its socket.
 
     Modules are looked for where they are installed, not in the directory that the node was started in.
+    `environment` is what the child gets beside the parent's variables.
     """
     ours, theirs = socket.socketpair()
     with theirs:
         process = subprocess.Popen(  # noqa: S603 - our own module, no shell
             [sys.executable, "-P", "-m", module, str(theirs.fileno()), str(os.getpid())],
             pass_fds=[theirs.fileno()],
+            env={**os.environ, **environment},
             stdin=subprocess.DEVNULL,
             start_new_session=True,
         )

@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from types import MappingProxyType
 from typing import Final, Generic, TypeVar
 
 import msgspec
@@ -37,6 +38,7 @@ class Supervisor(Generic[M]):
         hear: called with each message.
         ended: called when the process is gone, with True when it will be started again.
         load_within: seconds that a start may take until `ready` is called; None is as long as it takes.
+        environment: variables that the child gets beside ours.
     """
 
     def __init__(
@@ -50,6 +52,7 @@ class Supervisor(Generic[M]):
         ended: Callable[[bool], None],
         backoff: Backoff | None = None,
         load_within: float | None = None,
+        environment: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.next_start: float | None = None
         """When the next start is due (monotonic seconds), while the child is down."""
@@ -57,6 +60,7 @@ class Supervisor(Generic[M]):
         self._hear, self._ended = hear, ended
         self._backoff = backoff or Backoff()
         self._load_within = load_within
+        self._environment = environment
         self._sentenced = False
         self._given_up = False
         self._process: subprocess.Popen[bytes] | None = None
@@ -121,7 +125,7 @@ class Supervisor(Generic[M]):
         """One life of the child, from its start until its process is gone."""
         self._ready_at = None
         try:
-            self._process, sock = spawn(self._module)
+            self._process, sock = spawn(self._module, environment=self._environment)
         except OSError as error:  # no memory, no process id, no descriptor: that may pass
             _log.error("child_not_started", child=self._name, reason=error.strerror)
             return

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from b3node.engine.plan import Plan
+from b3node.llama import model as module
 from b3node.llama.model import LoadError, Model
 from b3node.llama.settings import Settings
 from tests.llama import damaged
@@ -147,3 +148,16 @@ def test_a_model_may_be_replaced_while_it_is_served(zoo: Zoo, tmp_path: Path) ->
         (tmp_path / "new").replace(path)
         row = model.backend.run(Plan(chunks=(chunk(0, 0, ids(1, 30)),)))[0].copy()
     assert np.abs(row - reference.logits(zoo.random("llama"), ids(1, 30))).max() < 1e-4
+
+
+@pytest.mark.parametrize("room", [0, 1 << 40])
+def test_weights_are_read_or_mapped_as_there_is_room(
+    zoo: Zoo, monkeypatch: pytest.MonkeyPatch, room: int
+) -> None:
+    """A file that is mapped stays so while it is served; one that was read is not in the process any more."""
+    path = zoo.random("llama")
+    monkeypatch.setattr(module, "free_memory", lambda: room)
+    with loaded(path) as model:
+        model.prove()
+        mapped = str(path) in Path("/proc/self/maps").read_text()
+    assert mapped == (room == 0)

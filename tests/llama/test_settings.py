@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from b3node.llama import settings as module
-from b3node.llama.settings import Fit, Settings, fit, usable_cores
+from b3node.llama.settings import Fit, Settings, fit, free_memory, usable_cores
 
 COUNTS = st.none() | st.integers(1, 1 << 20)
 asked = st.builds(
@@ -78,6 +78,35 @@ def test_host_memory_is_bounded_by_the_machine(monkeypatch: pytest.MonkeyPatch) 
     for memory, shelf in ((1 << 40, 1 << 30), (8 << 20, 1 << 20), (0, 0)):
         monkeypatch.setattr(module, "memory", lambda memory=memory: memory)
         assert fitted().shelf == shelf
+
+
+@pytest.mark.parametrize(
+    ("meminfo", "limits", "free"),
+    [
+        ("MemTotal: 900 kB\nMemAvailable: 500 kB\n", {}, 512_000),
+        ("MemAvailable: 500 kB\n", {"memory.max": "max", "memory.current": "7"}, 512_000),
+        ("MemAvailable: 500 kB\n", {"memory.max": "1007\n", "memory.current": "7\n"}, 1000),
+        ("MemAvailable: 500 kB\n", {"memory.max": "5", "memory.current": "7"}, 0),
+        (
+            "MemAvailable: 500 kB\n",
+            {"memory/memory.limit_in_bytes": "1007", "memory/memory.usage_in_bytes": "7"},
+            1000,
+        ),
+        ("MemTotal: 900 kB\n", {}, 0),
+        ("", {}, 0),
+    ],
+)
+def test_free_memory_is_what_the_machine_and_the_container_have_left(
+    tmp_path: Path, meminfo: str, limits: dict[str, str], free: int
+) -> None:
+    """The smaller of both; nothing where the system does not tell."""
+    (tmp_path / "meminfo").write_text(meminfo)
+    for name, content in limits.items():
+        path = tmp_path / "fs/cgroup" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    assert free_memory(tmp_path, tmp_path) == free
+    assert free_memory(tmp_path / "nowhere", tmp_path / "nowhere") == 0
 
 
 def _system(root: Path, siblings: dict[int, str], **files: str) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import socket
 import subprocess
+from collections.abc import Mapping
 
 import pytest
 
@@ -29,7 +30,7 @@ def instead(monkeypatch: pytest.MonkeyPatch, script: str, *, failures: int = 0) 
     left = [failures]
 
     def spawn(
-        module: str, *, environment: dict[str, str] | None = None
+        module: str, *, environment: Mapping[str, str]
     ) -> tuple[subprocess.Popen[bytes], socket.socket]:
         if left[0]:
             left[0] -= 1
