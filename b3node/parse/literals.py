@@ -38,10 +38,10 @@ _BACKSLASH, _COMMA, _COLON, _EQUALS, _BRACE, _PARENTHESIS, _MARK = b"\\,:={(" + 
 
 def converted(text: str) -> str | None:
     """A literal's JSON text; None if `text` is no literal."""
-    source, out = Source(_NOTHING), JsonText()
+    source, out = Source(NOTHING), JsonText()
     source.feed(text.encode(errors="replace") + b" ")
     try:
-        for _ in value(source, out, _NOTHING):
+        for _ in value(source, out, NOTHING):
             return None
         for _ in source.space():
             return out.take()
@@ -53,7 +53,7 @@ def converted(text: str) -> str | None:
 def keyword_arguments(source: Source, out: JsonText) -> Step[None]:
     """What stands behind a function's name in a call of Python."""
     yield from source.expect(_PARENTHESIS)
-    yield from _members(source, out, _NOTHING, 1, closed=_PAIRS[_PARENTHESIS], named=_EQUALS)
+    yield from _members(source, out, NOTHING, 1, closed=_PAIRS[_PARENTHESIS], named=_EQUALS)
 
 
 def quoted_arguments(source: Source, out: JsonText, quotes: Markers[bytes]) -> Step[None]:
@@ -213,4 +213,5 @@ def _code(source: Source, out: JsonText, letter: int) -> Step[None]:
         raise Unlike
 
 
-_NOTHING: Final[Markers[bytes]] = Markers(())
+NOTHING: Final[Markers[bytes]] = Markers(())
+"""No quotes of a dialect's own."""

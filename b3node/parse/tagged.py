@@ -15,7 +15,7 @@ import msgspec
 from b3node.dialects.dialect import TaggedArguments
 from b3node.parse.call import Call, encode, escaped
 from b3node.parse.kinds import STRING, Kinds, kind_of, kinds, member
-from b3node.parse.literals import END, converted, value
+from b3node.parse.literals import END, NOTHING, converted, value
 from b3node.parse.markers import Markers, Spelled, marked, spelled
 from b3node.parse.source import HELD, Source, Step, Unlike
 
@@ -92,7 +92,7 @@ def tagged_arguments(
 def _value(source: Source, call: Call, possible: Kinds, ends: Markers[bytes]) -> Step[None]:
     """A value and the tag behind it."""
     if "string" not in possible and (yield from source.space()) in b"{[":
-        yield from value(source, call, Markers(()), 1)
+        yield from value(source, call, NOTHING, 1)
         if (yield from source.take(ends)) != END:
             raise Unlike
         return
