@@ -24,7 +24,7 @@ from b3node.dialects.dialect import (
 )
 from b3node.grammar import library
 from b3node.grammar.budget import Budget
-from b3node.grammar.closed import Closed, is_open
+from b3node.grammar.closed import Closed, is_empty, is_open
 from b3node.grammar.compiler import JSON, PYTHON, Compiler
 from b3node.grammar.front import Limits, check_printed, obligations_of, refusal, repeats
 from b3node.grammar.loosening import Loose, loosened
@@ -173,7 +173,9 @@ class Compilation:
         return Function(index, tool.name, found)
 
     def _compiled(self, index: int, tool: FunctionTool) -> Loose:
-        schema = NO_ARGUMENTS if tool.parameters is None else tool.parameters
+        schema = tool.parameters
+        if schema is None or is_empty(schema):
+            schema = NO_ARGUMENTS
         if not tool.strict:
             return self._loosely(schema)
         try:

@@ -23,6 +23,10 @@ from b3node.grammar.shapes import FALSE, Dnf, Keys, Lits, Object, Type, tidy_obj
 from b3node.grammar.values import type_of
 
 _OTHERS: Final = ("additionalProperties", "unevaluatedProperties")
+_SAYING_NOTHING: Final = frozenset(
+    {"$schema", "$id", "$comment", "title", "description", "examples", "default", "$defs"}
+)
+"""Keywords that ask nothing of a value."""
 
 
 def is_open(schema: object) -> bool:
@@ -37,6 +41,20 @@ def is_open(schema: object) -> bool:
         elif isinstance(value, list):
             todo += value
     return False
+
+
+def is_empty(schema: dict[str, object]) -> bool:
+    """Whether a schema declares that it has no members, in the way that agents do: `properties` with nothing in it.
+
+    Without `properties`, or with a word of other members, an object may have any.
+    """
+    says = schema.keys() - _SAYING_NOTHING
+    return (
+        schema.get("properties") == {}
+        and not schema.get("required")
+        and schema.get("type", "object") == "object"
+        and says <= {"type", "properties", "required"}
+    )
 
 
 class Closed(Obligations):
