@@ -454,7 +454,7 @@ def test_what_was_compiled_is_not_compiled_again() -> None:
 @pytest.mark.parametrize(
     "more", [{}, {"required": []}, {"$schema": "x", "title": "T"}, {"additionalProperties": False}]
 )
-def test_a_function_without_parameters_is_called_with_none(more: dict[str, Any]) -> None:
+def test_a_function_without_parameters_is_called_with_none(engine, more: dict[str, Any]) -> None:
     """Agents declare them as an object with empty `properties`; a model that may invent some does."""
     gbnf = required(Dialect(calls=GENERIC), [taking({"type": "object", "properties": {}, **more})]).grammar
     assert engine.takes(gbnf, '<tool_call>\n{"name": "f", "arguments": {}}\n</tool_call>')
