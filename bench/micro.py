@@ -7,6 +7,7 @@ undisturbed machine, the median what it cost here and now.
 
 from __future__ import annotations
 
+import itertools
 import socket
 import subprocess
 import time
@@ -22,16 +23,19 @@ import numpy as np
 from b3node.contract.decode import decode_request
 from b3node.contract.encode import sse_frame
 from b3node.contract.request import FunctionTool
-from b3node.dialects.dialect import Calls, Dialect, NamedBody, ObjectBody, Span, TaggedArguments
-from b3node.dialects.outline import Reading
+from b3node.dialects.dialect import GENERIC, Calls, Dialect, NamedBody, ObjectBody, Span, TaggedArguments
+from b3node.dialects.outline import Outline, Reading, Thinking
 from b3node.engine.backend import Rows
 from b3node.engine.cells import Cells
+from b3node.engine.constraint import Ids, Mask
 from b3node.engine.governor import Governor
+from b3node.engine.guide import Guide
+from b3node.engine.lexicon import Lexicon
 from b3node.engine.limits import Limits
 from b3node.engine.loop import Loop
 from b3node.engine.messages import FromEngine, Sampling, Step, Submit, Token
 from b3node.engine.plan import Plan
-from b3node.engine.sampling import Row, greedy, sample
+from b3node.engine.sampling import Places, Row, greedy, sample
 from b3node.engine.scheduler import Scheduler
 from b3node.engine.shelf import Shelf
 from b3node.events.composer import Composer
@@ -103,6 +107,48 @@ def sampling() -> Iterator[Case]:
             for top_p in (1.0, 0.95):
                 title = f"temperature 0.8, top_p {top_p}, vocabulary {size}, {shape}"
                 yield title, _repeated(_drawn, row, top_p)
+
+
+def guides() -> Iterator[Case]:
+    """What an outline costs a token while its text is free: the row's masking, and reading what was drawn."""
+    size = VOCABULARIES[-1]
+    pieces = [bytes([97 + i // 676 % 26, 97 + i // 26 % 26, 97 + i % 26]) for i in range(size)]
+    lexicon = Lexicon(pieces, {i: f"<|{i}|>" for i in range(300)}, range(1, 300), {0})
+    dialect = Dialect(thought=Span("<think>", "</think>"), calls=GENERIC)
+    bound = Thinking(1 << 30, array("i", [size - 1]).tobytes())
+    row: Row = np.zeros(size, np.float32)
+    for thinking in (True, False):
+        reading = Reading(dialect, thinking=thinking, calls=True)
+        guide = Guide(Outline(reading, triggered=True, thinking=bound), lexicon, _NoGrammar())
+        tokens = itertools.cycle(range(300, 40_000))
+
+        def one(guide: Guide = guide, tokens: Iterator[int] = tokens) -> None:
+            refused = guide.refused()
+            if refused is not None:
+                kept, row[refused] = row[refused], -np.inf
+                row[refused] = kept
+            guide.accept(next(tokens))
+
+        yield f"guide a token of a free {'thought' if thinking else 'text before a call'}", _repeated(one)
+
+
+class _NoGrammar:
+    """`engine.constraint.Grammar` that allows nothing: free text never asks it."""
+
+    def allows(self, tokens: Ids) -> Mask:
+        return np.zeros(len(tokens), bool)
+
+    def narrow(self) -> Ids | None:
+        return None
+
+    def refused(self) -> Places | None:
+        return None
+
+    def accept(self, token: int) -> None:
+        raise ValueError(token)
+
+    def after(self, text: bytes) -> None:
+        del text
 
 
 def prefixes() -> Iterator[Case]:

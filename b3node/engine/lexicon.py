@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping, Sequence as Many
 from functools import lru_cache
-from itertools import islice, takewhile
+from itertools import takewhile
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -64,6 +65,10 @@ class Lexicon:
         self._ends: Final = np.array(sorted(eog), np.intp)
         plain = (int(token) for token in np.flatnonzero(~self._controls))
         self._sorted: Final = sorted(plain, key=pieces.__getitem__)
+        self._texts: Final = [pieces[token] for token in self._sorted]
+        self._all: Final = MARK.join(self._texts)  # no plain token has one
+        lengths = [len(text) + len(MARK) for text in self._texts]
+        self._starts: Final = np.cumsum([0, *lengths[:-1]])
         self.freedom = lru_cache(_KNOWN)(self._freedom)
         self.completing = lru_cache(_KNOWN)(self._completing)
 
@@ -76,12 +81,12 @@ class Lexicon:
 
     def _completing(self, text: bytes) -> Completing:
         """The tokens that may complete `text`, which is not empty, with bytes behind it."""
-        pieces = self.pieces
-        inside = (
-            token
-            for token in self._sorted
-            if 0 < pieces[token].find(text, 1) < len(pieces[token]) - len(text)
+        found = (match.start() for match in re.finditer(re.escape(text), self._all))
+        places = sorted(
+            {int(place) for place in np.searchsorted(self._starts, list(found), side="right") - 1}
         )
+        having = [(self._sorted[place], self._texts[place]) for place in places]
+        inside = (token for token, piece in having if 0 < piece.find(text, 1) < len(piece) - len(text))
         rests = (self._longer(text[-size:]) for size in range(1, len(text) + 1))
         return Completing(tuple(inside), tuple(rests))
 
@@ -91,11 +96,10 @@ class Lexicon:
 
     def _beginning(self, start: bytes) -> Iterator[int]:
         """The plain tokens that begin with `start`, shorter ones before those that go on as they do."""
-        first = bisect_left(self._sorted, start, key=self.pieces.__getitem__)
-        for token in islice(self._sorted, first, None):
-            if not self.pieces[token].startswith(start):
+        for at in range(bisect_left(self._texts, start), len(self._texts)):
+            if not self._texts[at].startswith(start):
                 return
-            yield token
+            yield self._sorted[at]
 
     def _exactly(self, piece: bytes) -> Iterator[int]:
         return takewhile(lambda token: self.pieces[token] == piece, self._beginning(piece))
