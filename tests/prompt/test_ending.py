@@ -1,0 +1,57 @@
+"""How prompts end, for every family: what an effort turns on or off."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from b3node.prompt.ending import Ending, ended
+from b3node.prompt.samples import Samples
+from tests.prompt.corpus import ALL, compiled
+from tests.prompt.test_dialect import learned
+
+GOLDEN = Path(__file__).parent / "golden" / "endings.txt"
+KINDS = (("off", "none", False), ("on", "high", False), ("on, with a grammar", "high", True))
+
+
+def ending(name, effort, *, grammar=False, calls=False) -> Ending:
+    rendered = Samples(*compiled(name)).prompt(effort)
+    return ended(rendered, learned(name), thinks=effort == "high", grammar=grammar, calls=calls)
+
+
+def described(name: str) -> str:
+    """The three ends of a prompt, behind the last word of the user or at most 120 characters."""
+    lines = [f"== {name}"]
+    for words, effort, grammar in KINDS:
+        end = ending(name, effort, grammar=grammar)
+        _, _, tail = end.rendered.rpartition("curlew")
+        flags = " thinking" * end.thinking + " answering" * end.answering
+        lines.append(f"{words:19}{tail[-120:]!r}{flags}{f' begun {end.begun!r}' if end.begun else ''}")
+    return "\n".join(lines)
+
+
+def test_the_ends_of_prompts_are_known() -> None:
+    """A golden file for people; `B3NODE_GOLDEN=write` writes it anew."""
+    if len(ALL) < 10:
+        pytest.skip("the shared templates are not here")
+    table = "\n\n".join(described(str(name)) for name in ALL) + "\n"
+    if os.environ.get("B3NODE_GOLDEN") == "write":
+        GOLDEN.write_text(table, "utf-8")
+    assert table == GOLDEN.read_text("utf-8")
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_nobody_thinks_who_is_not_asked_to(name) -> None:
+    """Off: no prompt ends in a thought; on with a grammar: every one does whose model is known to think."""
+    form = learned(name).thoughts
+    assert not ending(name, "none").thinking
+    if form and (form.always or form.switch):
+        assert ending(name, "high", grammar=True).thinking
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_forced_call_never_stands_inside_the_text(name) -> None:
+    """Where a prompt ends inside the marked text, that is closed before the call."""
+    assert not ending(name, "none", grammar=True, calls=True).answering
