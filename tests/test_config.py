@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from b3node import config
-from b3node.config import Config, ConfigError, ModelConfig
+from b3node.config import Budgets, Config, ConfigError, ModelConfig
 
 
 def load(folder: Path, text: str) -> Config:
@@ -59,6 +59,8 @@ def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:
         ("port = 99999", "port: expected `int` <= 65535"),
         ("ctx = 0", "ctx: expected `int` >= 1"),
         ("token_gap = 0", "token_gap: expected `float` > 0.0"),
+        ("[thinking]\nlow = 0", "thinking.low: expected `int` >= 1"),
+        ('[models.a]\npath = "x"\nthinking = {lo = 1}', 'models."a".thinking.lo: there is no such option'),
         ("hosts = [1]", "hosts[0]: expected `str`, got `int`"),
         ("models = 3", "models: expected `object`, got `int`"),
         ("[models.a]\nctx = 1", 'models."a".path: is missing'),
@@ -83,6 +85,17 @@ def test_what_is_wrong_is_refused_with_its_path(tmp_path: Path, text: str, said:
         load(tmp_path, text)
 
     assert str(caught.value).startswith(f"{tmp_path / 'node.toml'}: {said}")
+
+
+def test_a_thoughts_tokens_are_the_operators_to_set(tmp_path: Path) -> None:
+    """For all models or one; a model's own table counts as a whole, and what it leaves out has its default."""
+    loaded = load(
+        tmp_path,
+        '[thinking]\nlow = 5\n[models.a]\npath = "x"\n[models.b]\npath = "x"\nthinking.high = "unlimited"',
+    )
+
+    assert loaded.model("a").thinking == Budgets(low=5)
+    assert loaded.model("b").thinking == Budgets(high="unlimited")
 
 
 def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
