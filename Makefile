@@ -6,7 +6,7 @@ STAMP   = $(VENV)/.installed
 
 CLIENTS = .venv-clients
 
-.PHONY: demo serve check test test-clients bench bench-micro format clean
+.PHONY: demo serve check test test-reference test-clients bench bench-micro format clean
 
 demo: $(STAMP)        ## serve the embedded model, ask it one question, print the answer and the URL
 	$(BIN)/b3node demo

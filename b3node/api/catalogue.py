@@ -10,10 +10,40 @@ from litestar.enums import HttpMethod
 from litestar.handlers import HTTPRouteHandler
 
 from b3node.contract.capabilities import THIS_VERSION
+from b3node.prompt.traits import Traits
 from b3node.service.node import Node
 from b3node.workers.served import ServedModel, State
 
 PATHS: Final = ["/v1/infer/models", "/v1/models"]
+
+
+class ToolSupport(msgspec.Struct, frozen=True):
+    """How functions reach the model: told by its "template" or in the "text" of the prompt; many calls in one turn?"""
+
+    told_by: Literal["template", "text"]
+    parallel: bool
+
+
+class ReasoningSupport(msgspec.Struct, frozen=True):
+    """Whether the model can think, and what decides whether it does.
+
+    `effort` turns a "switch" of its template; one that would "always" think is kept from it; "none" leaves it to the model.
+    """
+
+    supported: bool
+    control: Literal["none", "switch", "always"]
+
+
+class FoundSupport(msgspec.Struct, frozen=True):
+    """What was found out by letting the model's chat template write; `template` is whether its file brought one.
+
+    `system` is where instructions stand: in a "turn" of their own, or before the "user"'s first words.
+    """
+
+    template: bool
+    system: Literal["turn", "user"]
+    tools: ToolSupport
+    reasoning: ReasoningSupport
 
 
 class ModelExtension(msgspec.Struct, frozen=True):
@@ -22,8 +52,9 @@ class ModelExtension(msgspec.Struct, frozen=True):
     state: State
     context_length: int | None
     max_request_bytes: int
+    supports_reasoning: bool | None
+    found: FoundSupport | None
     supports_images: bool = THIS_VERSION.images
-    supports_reasoning: bool = THIS_VERSION.reasoning
     supports_tools: bool = THIS_VERSION.tools
     supports_formats: bool = THIS_VERSION.formats
 
@@ -62,4 +93,16 @@ def models_route(node: Node) -> HTTPRouteHandler:
 
 def _model(model: ServedModel) -> ModelObject:
     context = None if model.facts is None else model.facts.n_ctx
-    return ModelObject(model.id, model.created, ModelExtension(model.state, context, model.max_request_bytes))
+    found = None if model.traits is None else _found(model.traits)
+    reasons = None if found is None else found.reasoning.supported and THIS_VERSION.reasoning
+    extension = ModelExtension(model.state, context, model.max_request_bytes, reasons, found)
+    return ModelObject(model.id, model.created, extension)
+
+
+def _found(traits: Traits) -> FoundSupport:
+    return FoundSupport(
+        traits.template,
+        traits.system,
+        ToolSupport(traits.tools, traits.parallel_calls),
+        ReasoningSupport(traits.reasoning, traits.control),
+    )

@@ -102,7 +102,7 @@ def _line(answer: http.client.HTTPResponse) -> bytes:
 
 
 def _print_events(events: Iterator[dict[str, Any]]) -> dict[str, Any]:
-    show = _for_terminal if sys.stdout.isatty() else str
+    show = for_terminal if sys.stdout.isatty() else str
     final: dict[str, Any] = {}
     for event in events:
         match event["type"]:
@@ -120,7 +120,8 @@ def _print_events(events: Iterator[dict[str, Any]]) -> dict[str, Any]:
     return final
 
 
-def _for_terminal(text: str) -> str:
+def for_terminal(text: str) -> str:
+    """Text without what a terminal would obey."""
     return text.translate(_CONTROLS)
 
 

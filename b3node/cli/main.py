@@ -1,4 +1,4 @@
-"""The command line: `b3node serve`, `b3node ask`, `b3node demo`, `b3node grammar`."""
+"""The command line: `b3node` serve, ask, demo, grammar and render."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ COMMANDS: Final = {
     "ask": "b3node.cli.ask",
     "demo": "b3node.cli.serve",
     "grammar": "b3node.cli.grammar",
+    "render": "b3node.cli.render",
     "serve": "b3node.cli.serve",
 }
 """Each command and the module that has it under its name. A server takes a second to import, and `ask` needs none."""

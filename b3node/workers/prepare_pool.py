@@ -15,6 +15,7 @@ import structlog
 from b3node.contract.request import Request
 from b3node.errors import Refusal
 from b3node.prompt.prepared import Prepared
+from b3node.prompt.traits import Traits
 from b3node.workers.backoff import Backoff
 from b3node.workers.orders import (
     Answer,
@@ -48,6 +49,8 @@ class PrepareWorker:
         """Set once its first start is over, one way or the other."""
         self.failed = False
         """Whether it has never been ready and has ended: something is wrong with the model, not with a request."""
+        self.traits: Traits | None = None
+        """What it said of the model when it was ready first."""
         self._model = model
         self._patience = patience
         self._served = False
@@ -101,7 +104,8 @@ class PrepareWorker:
 
     def _hear(self, message: FromPrepare) -> None:
         match message:
-            case PrepareReady():
+            case PrepareReady(traits=traits):
+                self.traits = traits
                 self._child.ready()
                 self._served, self.failed = True, False
                 self.ready.set()
@@ -156,6 +160,11 @@ class PreparePool:
     def failed(self) -> bool:
         """Whether no worker can prepare anything, nor ever could."""
         return all(worker.failed for worker in self.workers)
+
+    @property
+    def traits(self) -> Traits | None:
+        """What the template shows of the model; None before a worker has been ready."""
+        return next((worker.traits for worker in self.workers if worker.traits), None)
 
     async def settle(self) -> None:
         """Waits until every worker's first start is over, well or not."""

@@ -13,6 +13,7 @@ import msgspec
 from b3node.contract.request import Request
 from b3node.engine.messages import Finished, Sampling, Started, Token
 from b3node.prompt.prepared import Prepared
+from b3node.prompt.traits import Traits
 
 State = Literal["loading", "ready", "restarting", "failed", "stopped"]
 """`failed`: the model cannot be loaded or crashed too often, and stays down until the node is restarted."""
@@ -73,6 +74,11 @@ class ServedModel(Protocol):
     @property
     def facts(self) -> ModelFacts | None:
         """What the engine said when it became ready last; None before the first time."""
+        ...
+
+    @property
+    def traits(self) -> Traits | None:
+        """What its template shows of it; None before a prepare worker has been ready."""
         ...
 
     @property

@@ -9,6 +9,7 @@ from b3node.api.access import Access
 from b3node.api.app import create_app
 from b3node.api.catalogue import model_list
 from b3node.errors import HTTP, Code
+from b3node.prompt.traits import Traits
 from b3node.service.node import Node
 from b3node.workers.served import ModelFacts
 from tests.api.serving import Line, Running, ask, get, post, serving
@@ -188,6 +189,12 @@ def test_the_models_are_an_openai_list(node: Running) -> None:
             "supports_reasoning": True,
             "supports_tools": True,
             "supports_formats": True,
+            "found": {
+                "template": True,
+                "system": "turn",
+                "tools": {"told_by": "template", "parallel": True},
+                "reasoning": {"supported": True, "control": "switch"},
+            },
         },
     }
     assert listed["data"][1]["b3os"]["state"] == "restarting"
@@ -196,9 +203,21 @@ def test_the_models_are_an_openai_list(node: Running) -> None:
 def test_a_model_that_never_loaded_has_no_context_yet() -> None:
     """What is not known before the first load is null."""
     model = FakeModel(state="loading")
-    model.facts = None
+    model.facts = model.traits = None
+    listed = model_list(Node("n1", [model])).data[0].b3os
 
-    assert model_list(Node("n1", [model])).data[0].b3os.context_length is None
+    assert (listed.context_length, listed.supports_reasoning, listed.found) == (None, None, None)
+
+
+def test_a_model_that_cannot_think_says_so() -> None:
+    """The node serves reasoning, this model has none."""
+    model = FakeModel()
+    model.traits = Traits(False, "user", "text", False, False, "none")
+    listed = model_list(Node("n1", [model])).data[0].b3os
+
+    assert listed.supports_reasoning is False
+    assert listed.found
+    assert (listed.found.template, listed.found.tools.told_by) == (False, "text")
 
 
 def test_liveness_is_not_readiness(node: Running) -> None:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 from click.testing import CliRunner, Result
 
-from b3node.cli.ask import _for_terminal
+from b3node.cli.ask import for_terminal
 from b3node.cli.main import main
 from tests.nodes import RunningFleet, running_fleet
 from tests.zoo.zoo import Zoo
@@ -168,6 +168,6 @@ def test_an_answer_that_fails_is_told() -> None:
 def test_a_model_cannot_move_the_cursor() -> None:
     """What a terminal would obey is replaced; lines, tabs and every script are not."""
     assert (
-        _for_terminal("a\x1b[2Jb\rc\x9bd\n\té 中")
+        for_terminal("a\x1b[2Jb\rc\x9bd\n\té 中")
         == "a\N{REPLACEMENT CHARACTER}[2Jb\N{REPLACEMENT CHARACTER}c\N{REPLACEMENT CHARACTER}d\n\té 中"
     )

@@ -11,6 +11,7 @@ from b3node.contract.request import Request
 from b3node.engine.messages import Finished, FinishReason, Sampling, Started, Token
 from b3node.errors import Refusal
 from b3node.prompt.prepared import Prepared
+from b3node.prompt.traits import Traits
 from b3node.workers.served import ModelFacts, Output, State
 
 MODEL = "tests/echo"
@@ -130,6 +131,7 @@ class FakeModel:
         self.state: State = state
         self.max_request_bytes = max_request_bytes
         self.created = 1_700_000_000
+        self.traits: Traits | None = Traits(True, "turn", "template", True, True, "switch")
         self.facts: ModelFacts | None = ModelFacts(
             n_ctx=n_ctx,
             n_ctx_train=n_ctx,
