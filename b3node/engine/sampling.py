@@ -4,12 +4,12 @@ Numbers (one row of 151,936, two shared cores): llama.cpp's own chain builds and
 and costs 0.5 to 1.5 ms greedy and up to 60 ms for `top_p` alone; an argmax over the row in place costs
 0.01 ms. So greedy is an argmax over a view, and a nucleus is cut out before anything is sorted:
 
-* A token with p < (1 - top_p) / n_vocab is never in the nucleus: all such tokens together weigh less than
-  1 - top_p, so the others alone reach top_p. Only the others, mostly a few hundred, are sorted.
-* Where logits are so flat that they are many, nothing is sorted: a draw from the whole row that falls inside the
-  nucleus is a draw from the nucleus, and whether it does is one sum over what is heavier (0.05 ms; finding
-  where the nucleus ends takes 1 ms). One that falls outside is drawn again; after a few, as for small `top_p`,
-  a histogram of the weights finds the end after all.
+* A draw from the whole row that falls inside the nucleus is a draw from the nucleus, and whether it does is one sum
+  over what is heavier. One that falls outside is drawn again: one in twenty does at a `top_p` of 0.95.
+* After a few of those, and for small `top_p`, the nucleus is cut out. A token with p < (1 - top_p) / n_vocab is never
+  in it: all such tokens together weigh less than 1 - top_p, so the others alone reach top_p. Only the others, mostly
+  a few hundred, are sorted; where logits are so flat that they are many, a histogram of the weights first finds
+  where the nucleus ends.
 * Without a nucleus the draw inverts the cumulative sum in two levels: blocks first, then one block.
 
 A row that is not a distribution (a NaN, or nothing finite) gives `BROKEN`: that sequence alone fails.
@@ -32,9 +32,11 @@ BROKEN: Final = -1
 _BLOCK: Final = 1024
 _SHARPEST: Final = 1e9
 _SORTABLE: Final = 2048
-"""Candidates that are sorted at once (a sort of 150,000 costs 5 ms)."""
+"""Candidates that are sorted at once; more are thinned out first (a sort of 150,000 costs 5 ms)."""
 _TRIES: Final = 4
-"""Draws from a flat row before its nucleus is cut out; one in twenty misses a `top_p` of 0.95."""
+"""Draws before the nucleus is cut out, which costs as much as two to ten of them."""
+_LIKELY: Final = 0.5
+"""The `top_p` below which a draw from the whole row falls outside too often to be tried."""
 
 
 def greedy(row: Row) -> int:
@@ -72,17 +74,15 @@ def sharpness(temperature: float) -> float:
 
 def _draw_nucleus(weights: Row, top_p: float, uniform: float) -> int:
     """A draw from the smallest set of most probable tokens whose mass is at least `top_p`."""
-    total = float(weights.sum())
-    likely = weights >= np.float32(total * (1.0 - top_p) / weights.size)
-    if np.count_nonzero(likely) > _SORTABLE:
-        # More numbers from the one that decides, so that a seed still repeats its response.
-        further = random.Random(uniform)  # noqa: S311 - repeatable on purpose
-        for _ in range(_TRIES):
-            token = places(weights, (uniform,))[0]
-            if _is_inside(weights, token, top_p * total):
-                return token
-            uniform = further.random()
-    candidates = np.flatnonzero(likely)
+    blocks = _blocks(weights)
+    total = float(blocks[-1])
+    for _ in range(_TRIES if top_p >= _LIKELY else 0):
+        token = _place(weights, blocks, uniform * total)
+        if _is_inside(weights, token, top_p * total):
+            return token
+        # Another number from the one that decides, so that a seed still repeats its response.
+        uniform = random.Random(uniform).random()  # noqa: S311 - repeatable on purpose
+    candidates = np.flatnonzero(weights >= np.float32(total * (1.0 - top_p) / weights.size))
     mass = weights[candidates]
     inside = _nucleus(mass, top_p * total)
     return int(candidates[inside[places(mass[inside], (uniform,))[0]]])
@@ -123,9 +123,14 @@ def places(weights: Row, uniforms: Sequence[float]) -> list[int]:
 
     Which block of 1024 first, then where in it.
     """
-    edges = np.arange(0, weights.size, _BLOCK)
-    blocks = np.cumsum(np.add.reduceat(weights, edges), dtype=np.float64)
+    blocks = _blocks(weights)
     return [_place(weights, blocks, uniform * float(blocks[-1])) for uniform in uniforms]
+
+
+def _blocks(weights: Row) -> npt.NDArray[np.float64]:
+    """The sums up to the end of each block."""
+    edges = np.arange(0, weights.size, _BLOCK)
+    return np.cumsum(np.add.reduceat(weights, edges), dtype=np.float64)
 
 
 def _place(weights: Row, blocks: npt.NDArray[np.float64], target: float) -> int:
