@@ -10,7 +10,8 @@ What is decided here:
 * A call that the model may choose not to make (`auto` without an answer format) has a grammar that begins where the
   scanner hands the call over (`parse.channels`): behind the marker that opens it, or, where calls are bare, with the
   body. Everything else has one that holds from the beginning of the answer.
-* A family's other spellings are not asked for; but a model that has begun a call in one goes on in it (`begun_as`).
+* A family's other spellings are not asked for; but a model that has begun a call in one goes on in it (`begun_as`), in
+  the first of those that begin so. Arguments that two of them spell alike stand there once.
 * At most `MOST_CALLS` calls in a row, so that no model calls forever.
 * A grammar that would pass the engine's bounds gets smaller and never fails: the largest schemas are given up first,
   down to any object.
@@ -22,12 +23,12 @@ It must not know a model's name, how the engine runs a grammar, or how a call is
 from __future__ import annotations
 
 from collections.abc import Iterator, MutableMapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
 from b3node.contract.request import FunctionTool, ToolChoice
-from b3node.dialects.dialect import Dialect
+from b3node.dialects.dialect import Calls, Dialect
 from b3node.grammar.arguments import Compilation, Function, Loosened, Spelling, anything
 from b3node.grammar.callrules import IDS, CallRules, head
 from b3node.grammar.fragments import renamed
@@ -37,7 +38,7 @@ from b3node.grammar.marks import NO_MARKS, Marks
 from b3node.grammar.refusal import Inexact
 from b3node.grammar.rules import Row, Rules, printed
 
-_ALSO: Final = "also"
+_ROOT, _ALSO = "root", "also"
 MOST_CALLS: Final = 16
 """Calls of one answer: more than agents make, and an end for a model that repeats itself."""
 
@@ -47,7 +48,8 @@ class CallGrammar(msgspec.Struct, frozen=True):
 
     With `triggered` it holds from where a call was found and not before: behind the marker (section and the literal
     that a call's opening begins with), whose last white space may come first, or from a bare call's first character.
-    A call in the dialect's `also[k]` is found the same way, and goes on with `begun_as(grammar, k)`.
+    A call in the dialect's `also[k]` is found the same way, and goes on with `begun_as(grammar, k)`, if none before it
+    begins with the same marker: then that one is found.
     """
 
     grammar: str
@@ -113,10 +115,12 @@ def calls_gbnf(
     optional = choice.mode == "auto"
     triggered = optional and answer.grammar is None
     cache: MutableMapping[bytes, Loose] = {} if known is None else known
-    spellings = [Spelling(calls, marks) for calls in (dialect.calls, *(dialect.also if triggered else ()))]
-    compiled = [Compilation(spelling, cache, limits).functions(called) for spelling in spellings]
     frame = _Frame(dialect, answer, optional, triggered, MOST_CALLS if parallel else 1)
-    return _fitted(frame, spellings, compiled, limits)
+    parts = [
+        _Part(spellings, Compilation(next(iter(spellings.values())), cache, limits).functions(called))
+        for spellings in _grouped(frame, marks)
+    ]
+    return _fitted(frame, parts, limits)
 
 
 class _Frame(msgspec.Struct, frozen=True):
@@ -129,58 +133,95 @@ class _Frame(msgspec.Struct, frozen=True):
     most: int
 
 
-def _fitted(
-    frame: _Frame, spellings: list[Spelling], compiled: list[list[Function]], limits: Limits
-) -> CallGrammar:
+_Spellings = dict[str, Spelling]
+"""Spellings of calls, by the names of their start symbols."""
+
+
+class _Part(NamedTuple):
+    """Spellings of calls that spell arguments alike, and the functions, of which the largest are given up in place."""
+
+    spellings: _Spellings
+    functions: list[Function]
+
+
+def _grouped(frame: _Frame, marks: Marks) -> list[_Spellings]:
+    """The spellings that the grammar needs, those together whose arguments are spelled like the dialect's own."""
+    own = frame.dialect.calls
+    if own is None:
+        return []
+    groups = [{_ROOT: Spelling(own, marks)}]
+    markers = {_marker(own)}
+    for which, calls in enumerate(frame.dialect.also if frame.triggered else ()):
+        spelling = Spelling(calls, marks)
+        if _marker(calls) in markers:
+            continue
+        markers.add(_marker(calls))
+        if spelling.arguments == groups[0][_ROOT].arguments:
+            groups[0][f"{_ALSO}{which}"] = spelling
+        else:
+            groups.append({f"{_ALSO}{which}": spelling})
+    return groups
+
+
+def _marker(calls: Calls) -> tuple[object, ...]:
+    """What a call is found by, up to white space."""
+    return (calls.bare and calls.body, *calls.section.open.split(), *head(calls).split())
+
+
+def _fitted(frame: _Frame, parts: list[_Part], limits: Limits) -> CallGrammar:
     """The grammar, with the largest schemas given up until it is within the bounds.
 
     Raises:
         Refusal: `invalid_request` at `text.format.schema`: the answer's grammar leaves no room for any function.
     """
-    while _is_heavy(frame, compiled, limits) and _give_up(spellings, compiled, limits):
+    while _is_heavy(frame, parts, limits) and _give_up(parts, limits):
         pass
     while True:
-        text = _whole(frame, spellings, compiled, limits)
+        text = _whole(frame, parts, limits)
         try:
-            check_printed(text, limits)
+            check_printed(begun_as(text, len(frame.dialect.also)) if frame.triggered else text, limits)
         except Inexact as error:
-            if not _give_up(spellings, compiled, limits):
+            if not _give_up(parts, limits):
                 raise refusal(error, "text.format.schema") from None
             continue
-        loosened = dict.fromkeys(each for row in compiled for one in row for each in one.loosened)
+        loosened = dict.fromkeys(each for part in parts for one in part.functions for each in one.loosened)
         return CallGrammar(text, frame.triggered, tuple(loosened))
 
 
-def _is_heavy(frame: _Frame, compiled: list[list[Function]], limits: Limits) -> bool:
+def _is_heavy(frame: _Frame, parts: list[_Part], limits: Limits) -> bool:
     """Whether the parts are likely to be too much together; a look that saves writing them out in vain."""
-    parts = [one.weight(limits) for row in compiled for one in row]
+    weights = [one.weight(limits) for part in parts for one in part.functions]
     if frame.answer.grammar is not None:
-        parts.append(Function(0, "", Loose(frame.answer.grammar, ())).weight(limits))
-    return any(sum(shares) > 1 for shares in zip(*parts, strict=True))
+        weights.append(Function(0, "", Loose(frame.answer.grammar, ())).weight(limits))
+    return any(sum(shares) > 1 for shares in zip(*weights, strict=True))
 
 
-def _give_up(spellings: list[Spelling], compiled: list[list[Function]], limits: Limits) -> bool:
+def _give_up(parts: list[_Part], limits: Limits) -> bool:
     """Lets the largest function of all take any arguments; False if that makes nothing smaller."""
-    which, at = max(
-        ((which, at) for which, row in enumerate(compiled) for at in range(len(row))),
-        key=lambda place: max(compiled[place[0]][place[1]].weight(limits)),
+    part, at = max(
+        ((part, at) for part in parts for at in range(len(part.functions))),
+        key=lambda place: max(place[0].functions[place[1]].weight(limits)),
     )
-    before = compiled[which][at]
-    after = before.given_up(Loose(anything(spellings[which], limits), ("#",)))
-    compiled[which][at] = after
+    before = part.functions[at]
+    spelling = next(iter(part.spellings.values()))
+    part.functions[at] = after = before.given_up(Loose(anything(spelling, limits), ("#",)))
     return after.weight(limits) < before.weight(limits)
 
 
-def _whole(frame: _Frame, spellings: list[Spelling], compiled: list[list[Function]], limits: Limits) -> str:
+def _whole(frame: _Frame, parts: list[_Part], limits: Limits) -> str:
     """The grammar with every spelling that it needs, bounds or not."""
-    texts = [
-        _Writer(frame, spelling, functions, limits).text()
-        for spelling, functions in zip(spellings, compiled, strict=True)
-    ]
-    for which, other in enumerate(texts[1:]):
-        rules = renamed(other, f"{_ALSO}{which}")
-        texts[which + 1] = "".join(f"{name} ::= {body}\n" for name, body in rules.items())
-    return "".join(texts)
+    out = ""
+    for part in parts:
+        shared: set[str] = set()
+        for symbol, spelling in part.spellings.items():
+            text, library = _Writer(frame, spelling, part.functions, limits).written()
+            if symbol == _ROOT:
+                shared = {line.partition(" ")[0] for line in text.splitlines()} & library.keys()
+                out += text
+            else:
+                rules = renamed(text, symbol, shared)
+                out += "".join(f"{name} ::= {body}\n" for name, body in rules.items())
+    return out
 
 
 class _Writer:
@@ -204,14 +245,14 @@ class _Writer:
         named = [(each.name, f"t{each.index}") for each in functions]
         self._calls = CallRules(self._rules, spelling.calls, spelling.marks, named, frame.most)
 
-    def text(self) -> str:
-        """The GBNF."""
+    def written(self) -> tuple[str, dict[str, str]]:
+        """The GBNF, and the rules of which it has those that it needs beside its own."""
         if self._frame.triggered:
             row = self._calls.behind_marker()
         else:
             row = (*self._lead(), self._rules.of(*self._choices()))
-        table = self._rules.cleaned(self._rules.of(row))
-        return printed(table or [], self._library())
+        table, library = self._rules.cleaned(self._rules.of(row)), self._library()
+        return printed(table or [], library), library
 
     def _library(self) -> dict[str, str]:
         shared = self._spelling.library

@@ -201,9 +201,10 @@ def test_arguments_of_any_schema_are_read_back_and_match_it(calls, properties, s
 
 
 def test_a_forced_function_is_the_only_one(engine) -> None:
-    """Its name alone is written."""
+    """Its name alone is written, and it is called once, whether or not calls may be parallel."""
     gbnf = calls_gbnf(Dialect(calls=GENERIC), BOTH, ToolChoice("function", "ping")).grammar
-    assert engine.takes(gbnf, '<tool_call>\n{"name": "ping", "arguments": {}}\n</tool_call>')
+    assert engine.takes(gbnf, ONE)
+    assert not engine.takes(gbnf, f"{ONE}\n{ONE}")
     assert not engine.takes(
         gbnf, '<tool_call>\n{"name": "weather", "arguments": {"city": "a"}}\n</tool_call>'
     )
