@@ -14,15 +14,17 @@ import time
 from array import array
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from statistics import median
 from typing import Final, ParamSpec, TypeVar
 
 import msgspec
 import numpy as np
 
+from b3node import embedded
 from b3node.contract.decode import decode_request
 from b3node.contract.encode import sse_frame
-from b3node.contract.request import FunctionTool
+from b3node.contract.request import FunctionTool, Request
 from b3node.dialects.dialect import GENERIC, Calls, Dialect, NamedBody, ObjectBody, Span, TaggedArguments
 from b3node.dialects.outline import Outline, Reading, Thinking
 from b3node.engine.backend import Rows
@@ -42,8 +44,10 @@ from b3node.events.composer import Composer
 from b3node.events.skeleton import begin
 from b3node.ids import new_call_id, new_response_id
 from b3node.llama.context import Batch
+from b3node.llama.vocab import Vocabulary
 from b3node.parse.reader import parser_of
 from b3node.parse.text import TextParser
+from b3node.prompt.prepare import Preparer
 from b3node.workers.frames import FrameReader, frame
 from b3node.workers.line import Line
 from b3node.workers.orders import ToEngineProcess
@@ -53,6 +57,15 @@ SECONDS: Final = 0.3
 COUNTS: Final = (1, 16)
 VOCABULARIES: Final = (49_152, 151_936)
 TOKEN, PIECE, STEP_SECONDS = 7, b" word", 0.01
+CONVERSATION: Final = 60_000
+"""Tokens of a long conversation, about."""
+NOW: Final = datetime(2026, 1, 1, tzinfo=UTC)
+_TEMPLATE: Final = (
+    "{% if tools %}<tools>{% for t in tools %}{{ t | tojson }}{% endfor %}</tools>{% endif %}"
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content | trim }}{% for c in m.tool_calls or [] %}"
+    "<tool_call>\n{{ {'name': c.function.name, 'arguments': c.function.arguments} | tojson }}\n</tool_call>"
+    "{% endfor %}<|im_end|>\n{% endfor %}<|im_start|>assistant\n"
+)
 KEPT, LONG = 32, 8192
 """Prefixes in the tree, and tokens of each."""
 
@@ -64,7 +77,7 @@ Case = tuple[str, list[float]]
 
 def main() -> None:
     print(f"{'microseconds':<64} {'smallest':>10} {'median':>10}")
-    for cases in (scheduling, whole_steps, sampling, prefixes, frames, parsing, streaming):
+    for cases in (scheduling, whole_steps, sampling, prefixes, frames, prompts, parsing, streaming):
         for title, costs in cases():
             print(f"{title:<64} {min(costs):>10.1f} {median(costs):>10.1f}", flush=True)
 
@@ -185,6 +198,45 @@ def frames() -> Iterator[Case]:
         data, reader = frame(encode(step)), FrameReader()
         yield f"encode a step of {count}", _repeated(_framed, encode, step)
         yield f"decode a step of {count}", _repeated(_heard, decode, reader, data)
+
+
+def prompts() -> Iterator[Case]:
+    """A long agent's conversation with functions, calls and results, as the prepare worker makes a prompt of it."""
+    vocabulary = Vocabulary.load(str(embedded.find()))
+    request = _conversation()
+    for title, template in (
+        ("the embedded model's template", None),
+        ("a template with functions", _TEMPLATE),
+    ):
+        vocabulary.chat_template = template or vocabulary.chat_template
+        preparer = Preparer(vocabulary, n_ctx=4 * CONVERSATION)
+        tokens = len(preparer.compose(request, NOW).tokens)
+        yield f"a prompt of {tokens} tokens by {title}", _repeated(preparer.compose, request, NOW)
+
+
+def _conversation() -> Request:
+    """A question, a call, its result and an answer, over and over."""
+    prose = "The river runs past the old mill and into the fjord, where boats wait for the tide. "
+    told = msgspec.json.encode([{"line": n, "text": prose} for n in range(10)]).decode()
+    items: list[dict[str, object]] = []
+    for n in range(CONVERSATION // 720):
+        items += [
+            {"role": "user", "content": f"Question {n}: {prose * 12}"},
+            {
+                "type": "function_call",
+                "call_id": f"c{n}",
+                "name": "look_up",
+                "arguments": f'{{"what": "{prose}"}}',
+            },
+            {"type": "function_call_output", "call_id": f"c{n}", "output": told},
+            {"role": "assistant", "content": f"Answer {n}: {prose * 4}"},
+        ]
+    tool = {
+        "type": "function",
+        "name": "look_up",
+        "parameters": {"type": "object", "properties": {"what": {}}},
+    }
+    return decode_request(msgspec.json.encode({"model": "m", "input": items, "tools": [tool]}))
 
 
 def parsing() -> Iterator[Case]:

@@ -34,6 +34,10 @@ def rendered(source: str, **values: object) -> str:
         ("{{ ('{\"a\": [1]}' | from_json).a[0] + 1 }}", "2"),
         ("{% set q = [] %}{% set _ = q.append(1) %}{% set _ = q.append(2) %}{{ q.pop(0) }}{{ q }}", "1[2]"),
         ("{% set ns = namespace(a=1) %}{% set ns.a = 2 %}{{ ns.a }}", "2"),
+        (
+            "{% set ns = namespace(a=1) %}{{ ns.b is defined }}{{ ns.b }}{{ ns['a'] }}{{ ns._x is defined }}",
+            "False1False",
+        ),
         ("{{ dict(a=1).a }}{{ dict([('b', 2)]).b }}", "12"),
         ("{{ '<b>' | safe + '<c>' }}", "<b><c>"),
         ("{{ missing }}|{{ missing is defined }}", "|False"),
