@@ -45,7 +45,7 @@ def described(name: str) -> str:
     two = [Call(f"id{n}", NAME, {KEY: "v", "n": n, "o": {"a": [True, None]}}) for n in (1, 2)]
     for kind, calls in (("calls", dialect.calls), *(("also", each) for each in dialect.also)):
         assert calls is not None
-        lines.append(f"{kind:9}{spell(two[: 1 if calls.alone else 2], calls)!r}")
+        lines.append(f"{kind:9}{spell(two[: 1 if calls.alone and calls != GENERIC else 2], calls)!r}")
     lines += [f"skipped  {' '.join(map(repr, dialect.skipped))}"] if dialect.skipped else []
     lines += ["explained in the prompt"] if found.explained else []
     return "\n".join(lines)

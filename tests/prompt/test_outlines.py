@@ -99,11 +99,10 @@ def test_a_thought_is_bounded_and_closed_as_the_family_closes_it() -> None:
 
 
 def test_a_thought_leaves_room_for_the_answer() -> None:
-    """Of what is left for both, a quarter at least; unlimited only if the operator says so."""
-    short = prepared(THINKER, effort="high", max_output_tokens=100).outline
-    endless = prepared(
-        THINKER, effort="high", max_output_tokens=100, budgets=Budgets(high="unlimited")
-    ).outline
+    """Of what the context leaves for both, a quarter at least; unlimited only if the operator says so."""
+    length = prepared(THINKER, effort="high").prompt_tokens
+    short = prepared(THINKER, n_ctx=length + 100, effort="high").outline
+    endless = prepared(THINKER, n_ctx=length + 100, effort="high", budgets=Budgets(high="unlimited")).outline
 
     assert short is not None
     assert short.thinking is not None
