@@ -14,6 +14,7 @@ import ctypes
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from b3node.config import KvType
 from b3node.engine.backend import CellsFullError, DecodeError, Rows
@@ -33,6 +34,8 @@ _KV_TYPES: Final[dict[KvType, int]] = {
 }
 
 
+State = npt.NDArray[np.uint8]
+"""A copied state, as llama.cpp wrote it."""
 _logits_address: Final = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(
     ctypes.cast(lib.llama_get_logits, ctypes.c_void_p).value or 0
 )
@@ -112,7 +115,7 @@ class Context:
         self._n_vocab = n_vocab
         self._slots = fit.slots
         self._scratch = fit.slots
-        self._copies: dict[int, bytes] = {}
+        self._copies: dict[int, State] = {}
         self._neighbours: Neighbours | None = None
         self._threads: Threads | None = None
         self._batch = Batch(fit.batch)
@@ -198,18 +201,17 @@ class Context:
             case Forget(key=key):
                 del self._copies[key]
 
-    def _read(self, slot: int, flags: int) -> bytes:
+    def _read(self, slot: int, flags: int) -> State:
         """A copy of a slot's state. Raises `DecodeError` when llama.cpp gives none."""
         size = int(lib.llama_state_seq_get_size_ext(self._pointer, slot, flags))
-        buffer = (ctypes.c_uint8 * size)()
-        if lib.llama_state_seq_get_data_ext(self._pointer, buffer, size, slot, flags) != size:
+        state: State = np.empty(size, np.uint8)  # neither filled before nor copied once more behind
+        if lib.llama_state_seq_get_data_ext(self._pointer, _bytes(state), size, slot, flags) != size:
             raise DecodeError("a state could not be copied")
-        return bytes(buffer)
+        return state
 
-    def _write(self, slot: int, state: bytes, flags: int) -> None:
+    def _write(self, slot: int, state: State, flags: int) -> None:
         """Puts a copied state into a slot. Raises `DecodeError` when llama.cpp does not take it."""
-        buffer = (ctypes.c_uint8 * len(state)).from_buffer_copy(state)
-        if not lib.llama_state_seq_set_data_ext(self._pointer, buffer, len(state), slot, flags):
+        if not lib.llama_state_seq_set_data_ext(self._pointer, _bytes(state), state.size, slot, flags):
             raise DecodeError("a state could not be restored")
 
     def _check(self, plan: Plan) -> None:
@@ -248,6 +250,10 @@ def _slots_of(move: Move) -> tuple[int, ...]:
         case Forget() | Clear():
             return ()
     return (move.slot,)
+
+
+def _bytes(state: State) -> Any:
+    return _pointer(state, ctypes.c_uint8)
 
 
 def _pointer(array: Any, kind: Any) -> Any:
