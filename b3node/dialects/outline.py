@@ -11,6 +11,20 @@ from b3node.dialects.dialect import PLAIN, Dialect
 MARK: Final = b"\xff"
 """Stands before the text of a special token among a token's bytes: no UTF-8 has it, so no text is taken for one."""
 
+CALL_TYPE: Final = ("type", "function")
+"""A member that models write in front of the name of a bare call, because chat completions spell calls so."""
+ALSO: Final = "also"
+"""The start symbol of a call in the spelling `Dialect.also[k]` is this and `k`, in a grammar of calls that holds from a
+marker."""
+
+
+def begun_as(grammar: str, which: int) -> str:
+    """A triggered grammar of calls for one that was begun in the spelling `Dialect.also[which]`.
+
+    It is no grammar where an earlier spelling has the same marker: whoever finds the marker finds that one.
+    """
+    return f"{grammar}root ::= {ALSO}{which}\n"  # of rules with one name the last counts
+
 
 class Reading(msgspec.Struct, frozen=True):
     """How the text of one answer is read.

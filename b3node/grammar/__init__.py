@@ -1,7 +1,7 @@
 """JSON Schema to GBNF, exactly or not at all."""
 
 from b3node.grammar.arguments import Loosened
-from b3node.grammar.calls import Answer, CallGrammar, begun_as, calls_gbnf
+from b3node.grammar.calls import Answer, CallGrammar, calls_gbnf
 from b3node.grammar.front import (
     LIMITS,
     Limits,
@@ -24,7 +24,6 @@ __all__ = [
     "Loose",
     "Loosened",
     "Marks",
-    "begun_as",
     "calls_gbnf",
     "check_schema",
     "conforms",

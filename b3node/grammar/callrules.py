@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from b3node.dialects.dialect import Calls, Hole, KeyedBody, NamedBody, ObjectBody, Pattern
+from b3node.dialects.outline import CALL_TYPE
 from b3node.grammar.marks import Marks
 from b3node.grammar.rules import Row, Rules, Times
 from b3node.grammar.strings import QUOTE, escaped, literal
@@ -20,6 +21,7 @@ IDS: Final = {
 _COUNTED_NAMES: Final = 256
 """Names times calls up to which indices behind a name count up; beyond, any index may stand there."""
 _COMMA: Final[Row] = ('","', "ws")
+_BLANK: Final = r"[ \t\n\r]*"
 
 
 class CallRules:
@@ -48,25 +50,30 @@ class CallRules:
         return self._sequence(opening[1:] if head(self._calls) else opening)
 
     def behind_marker(self) -> Row:
-        """The same, where whoever found the marker did not wait for the white space at its end."""
+        """The same, where whoever found the marker did not wait for the white space at its end.
+
+        A bare call is found by what its body begins with, as the model spelled it.
+        """
+        if self._calls.bare:
+            return self._sequence((), begun=True)
         marker = self._calls.section.open + head(self._calls)
         blank = marker[len(marker.rstrip()) :]
         again: Row = (self._rules.of((), (literal(blank),)),) if blank else ()
         return (*again, *self.behind_head())
 
-    def _sequence(self, opening: Pattern) -> Row:
-        """The calls, the first of them opened by `opening`, and the section's end."""
+    def _sequence(self, opening: Pattern, *, begun: bool = False) -> Row:
+        """The calls, the first of them opened by `opening`, or `begun` by a model; and the section's end."""
         end = self._marks.row(self._calls.section.close)
         if not self._counts():
             rest = Times(
                 self._rules.of((*self._between(), *self._call(self._calls.open, None))), 0, self._most - 1
             )
-            return (*self._call(opening, None), *((rest,) if self._most > 1 else ()), *end)
+            return (*self._call(opening, None, begun=begun), *((rest,) if self._most > 1 else ()), *end)
         after: Row = end
         for index in range(self._most - 1, 0, -1):
             more = (*self._between(), *self._call(self._calls.open, index), *after)
             after = (self._rules.of(end, more),)
-        return (*self._call(opening, 0), *after)
+        return (*self._call(opening, 0, begun=begun), *after)
 
     def _counts(self) -> bool:
         """Whether a call is written otherwise for each index."""
@@ -79,8 +86,9 @@ class CallRules:
     def _between(self) -> Row:
         return self._marks.row(self._calls.between)
 
-    def _call(self, opening: Pattern, index: int | None) -> Row:
-        return (*self._pattern(opening, index), *self._body(index), *self._marks.row(self._calls.close))
+    def _call(self, opening: Pattern, index: int | None, *, begun: bool = False) -> Row:
+        body = self._body(index, begun=begun)
+        return (*self._pattern(opening, index), *body, *self._marks.row(self._calls.close))
 
     def _pattern(self, pattern: Pattern, index: int | None) -> Row:
         return tuple(symbol for part in pattern for symbol in self._part(part, index))
@@ -93,21 +101,30 @@ class CallRules:
         return ("call-index",) if index is None else (literal(str(part.first + index)),)
 
     # ---------------------------------------------------------------------------------- bodies
-    def _body(self, index: int | None) -> Row:
+    def _body(self, index: int | None, *, begun: bool) -> Row:
         body = self._calls.body
         if isinstance(body, ObjectBody):
-            return self._object(body)
+            return self._object(body, begun=begun)
         if isinstance(body, KeyedBody):
-            return ('"{"', *self._named(lambda symbol: ('":"', "ws", symbol, '"}"')))
+            blank = (_BLANK,) if begun else ()
+            return ('"{"', *blank, *self._named(lambda symbol: ('":"', "ws", symbol, '"}"')))
         between = self._pattern(body.between, index)
         return self._names(lambda symbol: (*between, symbol), str)
 
-    def _object(self, body: ObjectBody) -> Row:
-        before: Row = (*_member(body.before), QUOTE, "short-id", QUOTE, *_COMMA) if body.before else ()
+    def _object(self, body: ObjectBody, *, begun: bool) -> Row:
+        first = self._begun if begun else _member
+        before: Row = (*first(body.before), QUOTE, "short-id", QUOTE, *_COMMA) if body.before else ()
         after: Row = (*_COMMA, *_member(body.after), QUOTE, "call-id", QUOTE) if body.after else ()
         arguments = (*_COMMA, *_member(body.arguments))
         names = self._named(lambda symbol: (*arguments, symbol))
-        return ('"{"', *before, *_member(body.name), *names, *after, '"}"')
+        name = _member(body.name) if before else first(body.name)
+        return ('"{"', *before, *name, *names, *after, '"}"')
+
+    def _begun(self, name: str) -> Row:
+        """A first member's name up to its value, with the white space, and the member before it, of the model's own."""
+        key, value = (QUOTE + literal(word) + QUOTE for word in CALL_TYPE)
+        leading = self._rules.of((), (_BLANK, key, _BLANK, '":"', _BLANK, value, _BLANK, '","'))
+        return (leading, _BLANK, literal('"' + escaped(name) + '"'), _BLANK, '":"', _BLANK)
 
     def _named(self, then: Callable[[str], Row]) -> Row:
         """A name as a JSON string, and what follows it."""

@@ -29,6 +29,7 @@ import msgspec
 
 from b3node.contract.request import FunctionTool, ToolChoice
 from b3node.dialects.dialect import Calls, Dialect
+from b3node.dialects.outline import ALSO, begun_as
 from b3node.grammar.arguments import Compilation, Function, Loosened, Spelling, anything
 from b3node.grammar.callrules import IDS, CallRules, head
 from b3node.grammar.fragments import renamed
@@ -38,7 +39,7 @@ from b3node.grammar.marks import NO_MARKS, Marks
 from b3node.grammar.refusal import Inexact
 from b3node.grammar.rules import Row, Rules, printed
 
-_ROOT, _ALSO = "root", "also"
+_ROOT: Final = "root"
 MOST_CALLS: Final = 16
 """Calls of one answer: more than agents make, and an end for a model that repeats itself."""
 
@@ -55,11 +56,6 @@ class CallGrammar(msgspec.Struct, frozen=True):
     grammar: str
     triggered: bool
     loosened: tuple[Loosened, ...] = ()
-
-
-def begun_as(grammar: str, which: int) -> str:
-    """A triggered grammar for a call that was begun in the spelling `Dialect.also[which]`."""
-    return f"{grammar}root ::= {_ALSO}{which}\n"  # of rules with one name the last counts
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -157,9 +153,9 @@ def _grouped(frame: _Frame, marks: Marks) -> list[_Spellings]:
             continue
         markers.add(_marker(calls))
         if spelling.arguments == groups[0][_ROOT].arguments:
-            groups[0][f"{_ALSO}{which}"] = spelling
+            groups[0][f"{ALSO}{which}"] = spelling
         else:
-            groups.append({f"{_ALSO}{which}": spelling})
+            groups.append({f"{ALSO}{which}": spelling})
     return groups
 
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from b3node.dialects.dialect import Body, Calls, Dialect, Hole, KeyedBody, ObjectBody, Pattern, Span
-from b3node.dialects.outline import MARK
+from b3node.dialects.outline import CALL_TYPE, MARK
 from b3node.parse.markers import Markers, Spelled, spelled
 
 
@@ -107,8 +107,8 @@ class _Maker:
 
     def bare(self) -> Iterator[Marker]:
         for calls in spellings(self._dialect) if self._calling else ():
-            if calls.bare:
-                yield _beginning(calls.body), Found(Act.BARE, plain=True, calls=calls)
+            for start in _beginnings(calls.body) if calls.bare else ():
+                yield spelled(start, ()), Found(Act.BARE, plain=True, calls=calls)
 
     def _openings(self) -> Iterator[Marker]:
         yield from self._marker(Act.THINK, self._thought.open)
@@ -137,13 +137,14 @@ def _literals(dialect: Dialect) -> Iterable[str]:
     yield from dialect.skipped
 
 
-def _beginning(body: Body) -> Spelled:
-    """What a call's body begins with, up to the function's name."""
+def _beginnings(body: Body) -> Iterator[str]:
+    """What a call's body may begin with, up to the function's name."""
     if isinstance(body, ObjectBody):
-        return spelled(f'{{ "{body.before or body.name}" : "', ())
-    if isinstance(body, KeyedBody):
-        return spelled('{ "', ())
-    return ()
+        name = f'"{body.before or body.name}" : "'
+        yield "{ " + name
+        yield '{{ "{}" : "{}" , '.format(*CALL_TYPE) + name
+    elif isinstance(body, KeyedBody):
+        yield '{ "'
 
 
 def literal_parts(pattern: Pattern) -> tuple[str | Hole, ...]:

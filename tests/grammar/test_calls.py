@@ -24,9 +24,9 @@ from b3node.dialects.dialect import (
     Span,
     TaggedArguments,
 )
-from b3node.dialects.outline import Reading
+from b3node.dialects.outline import Reading, begun_as
 from b3node.errors import Refusal
-from b3node.grammar import LIMITS, Answer, Loose, Marks, begun_as, calls_gbnf, json_object_gbnf, judge
+from b3node.grammar import LIMITS, Answer, Loose, Marks, calls_gbnf, json_object_gbnf, judge
 from tests.grammar.callers import AUTO, REQUIRED, Model, calls_in, required, told
 from tests.grammar.schemas import NAMES, schemas
 from tests.parse.families import FAMILIES, TOOLS, names
@@ -256,6 +256,43 @@ def test_a_call_begun_in_another_spelling_goes_on_in_it(engine) -> None:
     assert engine.takes(gbnf, 'weather|{"city": "a"}</two>')
     assert not engine.takes(gbnf, '{"name": "ping", "arguments": {}}\n</tool_call>')
     assert engine.takes(found.grammar, '{"name": "ping", "arguments": {}}\n</tool_call>')
+
+
+def test_spellings_of_one_family_share_what_they_spell_alike(engine) -> None:
+    """Arguments stand in the grammar once, and of spellings that begin alike the first is gone on with."""
+    calls, *also = (
+        Calls(NamedBody((between,), JsonArguments()), open=(marker,), close="<end>", alone=True)
+        for marker, between in (("<a=", " x|"), ("<a=", "|"), ("<b=", " x|"), ("<b=", "|"))
+    )
+    large = taking({"properties": {f"member{n}": {"enum": ["yes", "no"]} for n in range(100)}}, name="g")
+    alone = calls_gbnf(Dialect(calls=calls), [large, PING], AUTO).grammar
+    found = calls_gbnf(Dialect(calls=calls, also=tuple(also)), [large, PING], AUTO).grammar
+    assert engine.takes(found, 'g x|{"member1": "yes"}<end>')
+    assert not engine.takes(found, "ping|{}<end>")
+    assert engine.takes(begun_as(found, 1), 'g x|{"member1": "yes"}<end>')
+    assert not engine.takes(begun_as(found, 1), 'g x|{"member1": "maybe"}<end>')
+    assert len(found) < 1.1 * len(alone)
+
+
+@pytest.mark.parametrize(
+    "begun",
+    [
+        '{"name": "',
+        '{ "name":"',
+        '{\n  "name" : "',
+        '{"type": "function", "name": "',
+        '{ "type" :"function" ,"name":"',
+    ],
+)
+def test_a_bare_call_goes_on_however_its_body_was_begun(engine, begun) -> None:
+    """White space is the model's, and a member that says what it is too; a call is read from both."""
+    dialect = Dialect(calls=Calls(ObjectBody(arguments="parameters"), bare=True, alone=True))
+    gbnf = calls_gbnf(dialect, BOTH, AUTO).grammar
+    said = begun + 'weather", "parameters": {"city": "a"}}'
+    assert engine.takes(gbnf, said)
+    assert not engine.takes(gbnf, said.replace("weather", "whether"))
+    deltas = told(Reading(dialect, calls=True), BOTH, judge(BOTH), said.encode())
+    assert calls_in(deltas) == [("weather", '{"city": "a"}')]
 
 
 def test_an_answer_in_a_format_or_a_call(engine) -> None:
