@@ -1,0 +1,83 @@
+"""A history that replays what the model wrote begins with the prompt that it wrote it for, so a cache serves it."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from b3node.contract.request import FunctionTool, TextPart
+from b3node.prompt.effort import reasons
+from b3node.prompt.ending import ended
+from b3node.prompt.provenance import plain
+from b3node.prompt.spelling import spell
+from b3node.prompt.turns import AssistantTurn, Call, Conversation, ToolTurn, UserTurn
+from tests.prompt.corpus import ALL
+from tests.prompt.given import learn_once, write
+
+TOOL = FunctionTool("look_up", "About.", {"type": "object", "properties": {"what": {"type": "string"}}})
+CALL = Call("call00001", "look_up", {"what": "fjord"})
+ASKED = Conversation("System.", (UserTurn((TextPart("Question?"),)),), (TOOL,))
+
+
+def prompt(name, conversation, effort) -> str:
+    """A prompt as it is submitted."""
+    rendered = write(name, conversation, effort).text
+    end = ended(rendered, learn_once(name), thinks=reasons(effort), grammar=False, calls=False)
+    return plain(end.rendered)
+
+
+def going_on(*turns) -> Conversation:
+    return replace(ASKED, turns=(*ASKED.turns, *turns))
+
+
+CHANGED = frozenset(
+    """
+    Apriel-1.6-15b-Thinker-fixed CohereForAI-c4ai-command-r-plus-tool_use NVIDIA-Nemotron-Nano-v2 Qwen-QwQ-32B
+    deepseek-ai-DeepSeek-R1-Distill-Llama-8B deepseek-ai-DeepSeek-R1-Distill-Qwen-32B llama-cpp-deepseek-r1
+    llama-cpp-rwkv-world
+    """.split()  # noqa: SIM905 - a table
+)
+"""Templates that open a thought for the model and never write an earlier one, or (Command R+) say how to call last."""
+
+CHANGED_UNTHINKING = CHANGED | frozenset(
+    """
+    zoo-tools ByteDance-Seed-OSS Cohere2MoE LFM2.5-8B-A1B MiniMax-M2 Qwen-Qwen3-0.6B deepseek-ai-DeepSeek-V3.2
+    google-gemma-4-31B-it google-gemma-4-31B-it-interleaved mistralai-Ministral-3-14B-Reasoning-2512 muse-glimmer
+    openai-gpt-oss-120b openbmb-MiniCPM5-1B unsloth-Apriel-1.5 upstage-Solar-Open-100B
+    """.split()  # noqa: SIM905 - a table
+)
+"""Those that do not write the empty thought again that kept the model from thinking."""
+
+
+@pytest.mark.parametrize(("effort", "changed"), [("high", CHANGED), ("none", CHANGED_UNTHINKING)])
+@pytest.mark.parametrize("name", ALL)
+def test_a_round_of_calls_goes_on_from_the_prompt(name, effort, changed) -> None:
+    """With the thought, if there was one; which templates change what the model has read is known."""
+    thought = "Thought." if effort == "high" and learn_once(name).thoughts else ""
+    before = prompt(name, ASKED, effort)
+    said = AssistantTurn("", thought, (CALL,))
+    after = prompt(name, going_on(said, ToolTurn(CALL.id, "look_up", "r")), effort)
+
+    assert after.startswith(before) == (name not in changed), (before[-60:], after[len(before) - 60 :][:120])
+
+
+@pytest.mark.parametrize(
+    "name", ["zoo-tools", "Qwen-Qwen3-0.6B", "Qwen3.5-4B", "GLM-4.6", "MiniMax-M2", "Kimi-K2-Thinking"]
+)
+def test_a_replayed_round_is_what_the_model_wrote(name) -> None:
+    """Character for character up to the end of its calls, white space between their parts left aside."""
+    try:
+        learned = learn_once(name)
+    except FileNotFoundError:
+        pytest.skip("the shared templates are not here")
+    form = learned.thoughts
+    assert form
+    before = prompt(name, ASKED, "high")
+    opened = before.rstrip().endswith(form.span.open)
+    thought = ("" if opened else form.span.open + form.lead) + "Thought." + form.trail + form.span.close
+    said = AssistantTurn("", "Thought.", (CALL,))
+    after = prompt(name, going_on(said, ToolTurn(CALL.id, "look_up", "r")), "high")
+    wrote = after.removeprefix(before).lstrip()
+
+    assert wrote.startswith(thought)
+    assert wrote.removeprefix(thought).lstrip().startswith(spell([CALL], learned.calls).strip())
