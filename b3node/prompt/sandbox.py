@@ -146,7 +146,7 @@ def raise_exception(message: object = "") -> str:
 
 
 def _holding(char: str, operand: nodes.Operand) -> nodes.Operand:
-    if operand.op not in ("in", "notin"):
+    if not operand.op.endswith("in"):  # `in` and its opposite alone of all comparisons
         return operand
     seen = nodes.Filter(operand.expr, "holds", [nodes.Const(char)], [], None, None)
     return nodes.Operand(operand.op, seen, lineno=operand.lineno)

@@ -11,7 +11,6 @@ import pytest
 from b3node.contract.request import Message, Request, TextPart
 from b3node.errors import Refusal
 from b3node.prompt.prepared import Prepared
-from b3node.prompt.traits import Traits
 from b3node.workers import prepare_pool, supervisor
 from b3node.workers.orders import Broke, PrepareOrder
 from b3node.workers.patience import Patience
@@ -83,7 +82,8 @@ def test_a_worker_writes_and_tokenizes(model: Path) -> None:
             prepared = await workers.prepare(saying("Hello!"))
             assert text_of(prepared) == "Hello!"
             assert prepared.prompt_tokens == 6
-            assert workers.traits == Traits(True, "user", "text", True, True, "none")
+            assert workers.traits
+            assert (workers.traits.template, workers.traits.tools) == (True, "text")
         assert PreparePool("m", PrepareOrder("", 64), size=1).traits is None
 
     run(main())
