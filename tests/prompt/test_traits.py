@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from b3node.dialects.dialect import GENERIC
 from b3node.prompt.abilities import probe
 from b3node.prompt.dialect import learn
 from b3node.prompt.portrait import portrait
@@ -21,7 +22,9 @@ def traits_of(source: str, *, template: bool = True) -> Traits:
 
 def test_a_template_of_turns_alone_says_so() -> None:
     """Functions are described in the text, and nothing tells of thoughts."""
-    assert traits_of(CHATML, template=False) == Traits(False, "turn", "text", True, False, "none")
+    assert traits_of(CHATML, template=False) == Traits(
+        False, "turn", "text", not GENERIC.alone, False, "none"
+    )
 
 
 @pytest.mark.parametrize(
@@ -32,7 +35,7 @@ def test_a_template_of_turns_alone_says_so() -> None:
         ("openai-gpt-oss-120b", Traits(True, "turn", "template", False, True, "always")),
         ("deepseek-ai-DeepSeek-R1-Distill-Llama-8B", Traits(True, "turn", "text", True, True, "always")),
         ("LFM2.5-Instruct", Traits(True, "turn", "template", True, True, "none")),
-        ("google-gemma-2-2b-it", Traits(True, "user", "text", True, False, "none")),
+        ("google-gemma-2-2b-it", Traits(True, "user", "text", not GENERIC.alone, False, "none")),
         ("meta-llama-Llama-3.1-8B-Instruct", Traits(True, "turn", "template", False, False, "none")),
     ],
 )
