@@ -101,8 +101,10 @@ Body = ObjectBody | KeyedBody | NamedBody
 
 
 class Calls(msgspec.Struct, frozen=True):
-    """How the calls of a turn are spelled: `section.open`, then `open` BODY `close` for each with `between` in the
-    middle, then `section.close`. `open` and `section.open` are not both empty, unless `bare`.
+    """How the calls of a turn are spelled.
+
+    `section.open`, then `open` BODY `close` for each with `between` in the middle, then `section.close`. `open` and
+    `section.open` are not both empty, unless `bare`.
 
     `bare` calls have no marker: an answer that begins with a call's body is a call. With `alone`, a turn has one
     call at most.
@@ -118,8 +120,10 @@ class Calls(msgspec.Struct, frozen=True):
 
 
 class Dialect(msgspec.Struct, frozen=True):
-    """All of it. `text` is where the answer's text stands, None where nothing marks it; `skipped` are markers that
-    stand between the parts of a turn and belong to none of them (`<|start|>assistant`).
+    """All of it.
+
+    `text` is where the answer's text stands, None where nothing marks it; `skipped` are markers that stand between the
+    parts of a turn and belong to none of them (`<|start|>assistant`).
 
     `also` are other spellings of calls that the family writes: they are read like `calls`. A model is made to write
     `calls` alone; when it has begun a call in another spelling by itself, it goes on in that one.
@@ -135,5 +139,8 @@ class Dialect(msgspec.Struct, frozen=True):
 PLAIN = Dialect()
 """All that the model writes is its answer."""
 
-GENERIC = Calls(ObjectBody(), open=("<tool_call>\n",), close="\n</tool_call>", between="\n")
-"""How a model calls whose template knows no functions: it is told so, and kept to it."""
+GENERIC = Calls(ObjectBody(), open=("<tool_call>\n",), close="\n</tool_call>", between="\n", alone=True)
+"""How a model calls whose template knows no functions: it is told so, and kept to it.
+
+One call at a time: such models were not trained to call, and a small one repeats its call as long as it may.
+"""

@@ -143,9 +143,7 @@ class Outlines:
         if form is None:
             return None
         closing = tuple(self._tokens(form.trail + form.span.close + form.after))
-        room = self._n_ctx - prompt_tokens
-        if request.max_output_tokens is not None:
-            room = min(room, request.max_output_tokens)
+        room = self._n_ctx - prompt_tokens  # a smaller limit of the client's cuts the thought, and says so
         most = max(0, room - room // ANSWER_SHARE - len(closing))
         budget = _budget(self._budgets, request.effort)
         return Thinking(

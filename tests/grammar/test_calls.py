@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
+from msgspec.structs import replace
 
 from b3node.contract.request import FunctionTool, ToolChoice
 from b3node.dialects.dialect import (
@@ -216,7 +217,7 @@ ONE = '<tool_call>\n{"name": "ping", "arguments": {}}\n</tool_call>'
 @pytest.mark.parametrize(("parallel", "most"), [(True, 16), (False, 1)])
 def test_calls_follow_one_another_up_to_a_bound(engine, parallel, most) -> None:
     """One at least; several only where that is wanted."""
-    gbnf = calls_gbnf(Dialect(calls=GENERIC), BOTH, REQUIRED, parallel=parallel).grammar
+    gbnf = calls_gbnf(Dialect(calls=replace(GENERIC, alone=False)), BOTH, REQUIRED, parallel=parallel).grammar
     taken = [count for count in (0, 1, 2, 16, 17) if engine.takes(gbnf, "\n".join([ONE] * count))]
     assert taken == [count for count in (1, 2, 16) if count <= most]
 

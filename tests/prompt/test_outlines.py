@@ -100,9 +100,10 @@ def test_a_thought_is_bounded_and_closed_as_the_family_closes_it() -> None:
 
 def test_a_thought_leaves_room_for_the_answer() -> None:
     """Of what the context leaves for both, a quarter at least; unlimited only if the operator says so."""
-    length = prepared(THINKER, effort="high").prompt_tokens
-    short = prepared(THINKER, n_ctx=length + 100, effort="high").outline
-    endless = prepared(THINKER, n_ctx=length + 100, effort="high", budgets=Budgets(high="unlimited")).outline
+    room = 100
+    n_ctx = prepared(THINKER, effort="high").prompt_tokens + room
+    short = prepared(THINKER, effort="high", n_ctx=n_ctx).outline
+    endless = prepared(THINKER, effort="high", n_ctx=n_ctx, budgets=Budgets(high="unlimited")).outline
 
     assert short is not None
     assert short.thinking is not None
@@ -110,6 +111,12 @@ def test_a_thought_leaves_room_for_the_answer() -> None:
     assert endless is not None
     assert endless.thinking is not None
     assert endless.thinking.budget > 1 << 30
+
+
+def test_a_limit_of_the_client_cuts_a_thought_and_does_not_shorten_it() -> None:
+    """A cut thought is told as one; a shortened one would look like all that the model had to think."""
+    free, limited = (prepared(THINKER, effort="high", max_output_tokens=most).outline for most in (None, 100))
+    assert free == limited
 
 
 def test_no_thought_stands_before_a_grammar_if_none_is_asked_for() -> None:
