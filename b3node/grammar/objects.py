@@ -165,6 +165,12 @@ class _Body:
         self._first: dict[State, int] = {}
         self._next: dict[State, int] = {}
         self._required = names_required(shape.clauses)
+        self._lost = self._losses()
+        every = frozenset(range(len(self._clauses)))
+        self._freed = frozenset[int]().union(
+            *(self._free(base, every, _among(inside)) for _, base, inside in self.classes)
+        )
+        self._claimed: dict[tuple[int, Pending, bool], list[tuple[Lits, Pending]]] = {}
         self._others = Runs(rules, writer.names, self.classes, self._other_claims, writer.valued, writer.pair)
 
     # -------------------------------------------------------------------------------------- counts
@@ -237,13 +243,14 @@ class _Body:
         rule = (self._first if first else self._next)[state]
         comma: Row = () if first else ('","', "ws")
         for member, after in self._members(state):
-            if self._fits(after):
+            if self._fits(after) and self._has_hope(after):
                 self._rules.add(rule, (*comma, *member, self._rule(after, todo, first=False)))
         if state.slot < len(self._names):
             skipped = self._skipped(state.slot, state.pending)
             if skipped is not None:
                 after = State(state.slot + 1, skipped, state.distinct, state.total)
-                self._rules.add(rule, (self._rule(after, todo, first=first),))
+                if self._has_hope(after):
+                    self._rules.add(rule, (self._rule(after, todo, first=first),))
             return
         for row in self._runs(state, todo):
             self._rules.add(rule, (*comma, *row))
@@ -278,11 +285,28 @@ class _Body:
             after = State(slot, pending, *self._counts(state, needed, needed))
             if self._fits(after):
                 yield (self._others.rule(needed, pending, (self._rule(after, todo, first=False),)),)
-        if pending and self.classes:
+        hard = pending - self._freed  # others are met by any member of some class
+        if hard or (pending and needed > 1):
             least = max(needed, 1)
-            for count in range(least, max(least, min(len(pending), MAX_WITNESSES)) + 1):
+            for count in range(least, max(least, min(len(hard), MAX_WITNESSES)) + 1):
                 if self._fits(State(state.slot, pending, *self._counts(state, count, count))):
                     yield (self._others.rule(count, pending, ('"}"',)),)
+
+    def _has_hope(self, state: State) -> bool:
+        """Whether every open clause may still be met by a member to come."""
+        return state.pending.isdisjoint(self._lost[min(state.slot, len(self._names))])
+
+    def _losses(self) -> list[Pending]:
+        """For each slot, and after them, the clauses that no later member can meet."""
+        clauses = range(len(self._clauses))
+        out = [
+            frozenset(
+                i for i in clauses if not any(self._offers(i, _among(each[2])) for each in self.classes)
+            )
+        ]
+        for named in reversed(self._named_in):
+            out.append(out[-1] - named)
+        return out[::-1]
 
     def _fits(self, state: State) -> bool:
         """Whether the members so far are not too many."""
@@ -290,9 +314,13 @@ class _Body:
 
     def _other_claims(self, number: int, pending: Pending, *, witness: bool) -> list[tuple[Lits, Pending]]:
         """The obligations that a member of a class may be written with, each with the clauses it meets."""
-        _, base, inside = self.classes[number]
-        here = _among(inside)
-        return self._claims(base, pending, here) if witness else [(base, self._free(base, pending, here))]
+        key = (number, pending, witness)
+        if key not in self._claimed:
+            _, base, inside = self.classes[number]
+            here = _among(inside)
+            free = [(base, self._free(base, pending, here))]
+            self._claimed[key] = self._claims(base, pending, here) if witness else free
+        return self._claimed[key]
 
     def _slot_claims(self, slot: int, pending: Pending) -> list[tuple[Lits, Pending]]:
         """The ways in which the member of a slot may witness those of the open clauses that speak of it."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 
 from b3node.grammar.charset import ANY, LAST, Charset, intersection, union
 
@@ -22,6 +22,9 @@ Lang = int
 Edges = tuple[tuple[int, int, Lang], ...]
 Table = tuple[tuple[bool, ...], tuple[Edges, ...]]
 """An automaton as (accepting, edges) by state; state 0 is the start."""
+
+Key = tuple[Any, ...]
+"""An expression: its operator, then what the operator takes (see `Algebra._derive` for what that is)."""
 
 VOID: Final[Lang] = 0
 """The language without a string."""
@@ -48,8 +51,8 @@ class Algebra:
     def __init__(self, limit: int = 60_000, spend: Callable[[int], None] | None = None) -> None:
         self._limit = limit
         self._spend = spend
-        self._ids: dict[tuple[object, ...], Lang] = {}
-        self._keys: list[tuple[object, ...]] = []
+        self._ids: dict[Key, Lang] = {}
+        self._keys: list[Key] = []
         self._edges: dict[Lang, Edges] = {}
         self._nullable: dict[Lang, bool] = {}
         self._tables: list[Table] = []
@@ -57,7 +60,7 @@ class Algebra:
         for key in (("void",), ("empty",), ("all",)):
             self._intern(key)
 
-    def _intern(self, key: tuple[object, ...]) -> Lang:
+    def _intern(self, key: Key) -> Lang:
         found = self._ids.get(key)
         if found is not None:
             return found
@@ -67,7 +70,7 @@ class Algebra:
         self._ids[key] = number = len(self._keys) - 1
         return number
 
-    def kind(self, lang: Lang) -> tuple[object, ...]:
+    def kind(self, lang: Lang) -> Key:
         """The expression behind a number: (operator, operands...)."""
         return self._keys[lang]
 
@@ -101,7 +104,7 @@ class Algebra:
             return ALL
         key = self._keys[a]
         if key[0] == _CAT:
-            return self._cat2(_lang(key[1]), self._cat2(_lang(key[2]), b))
+            return self._cat2(key[1], self._cat2(key[2], b))
         return self._intern((_CAT, a, b))
 
     def either(self, parts: Iterable[Lang]) -> Lang:
@@ -109,7 +112,7 @@ class Algebra:
         flat: set[Lang] = set()
         for part in parts:
             key = self._keys[part]
-            flat.update(_langs(key[1]) if key[0] == _OR else (part,))
+            flat.update(key[1] if key[0] == _OR else (part,))
         flat.discard(VOID)
         if ALL in flat:
             return ALL
@@ -126,7 +129,7 @@ class Algebra:
         flat: set[Lang] = set()
         for part in parts:
             key = self._keys[part]
-            flat.update(_langs(key[1]) if key[0] == _AND else (part,))
+            flat.update(key[1] if key[0] == _AND else (part,))
         flat.discard(ALL)
         if VOID in flat or (EMPTY in flat and not all(self.nullable(part) for part in flat)):
             return VOID
@@ -169,7 +172,7 @@ class Algebra:
         if part == ALL:
             return VOID
         key = self._keys[part]
-        return _lang(key[1]) if key[0] == _NOT else self._intern((_NOT, part))
+        return key[1] if key[0] == _NOT else self._intern((_NOT, part))
 
     def repeat(self, part: Lang, low: int, high: int = -1) -> Lang:
         """`part` from `low` to `high` times; a `high` of -1 is no bound."""
@@ -183,7 +186,7 @@ class Algebra:
             return ALL
         key = self._keys[part]
         if key[0] == _REP and high < 0 and low <= 1 and key[2] in {0, 1} and key[3] == -1:
-            return self.repeat(_lang(key[1]), _lang(key[2]) * low, -1)
+            return self.repeat(key[1], key[2] * low, -1)
         return self._intern((_REP, part, 0 if self.nullable(part) else low, high))
 
     def table(self, table: Table, state: int = 0) -> Lang:
@@ -197,17 +200,18 @@ class Algebra:
     def charset(self, lang: Lang) -> Charset:
         """The characters of a one-character-set expression, or nothing when it is another expression."""
         key = self._keys[lang]
-        return key[1] if key[0] == _SET else ()  # type: ignore[return-value] # keys are heterogeneous
+        found: Charset = key[1] if key[0] == _SET else ()
+        return found
 
     def whole_table(self, lang: Lang) -> Table | None:
         """The automaton that an expression is the language of from its start, or None."""
         key = self._keys[lang]
-        return self._tables[_lang(key[1])] if key[0] == _DFA and key[2] == 0 else None
+        return self._tables[key[1]] if key[0] == _DFA and key[2] == 0 else None
 
     def parts(self, lang: Lang) -> tuple[Lang, ...]:
         """The expressions that an intersection or union is made of."""
         key = self._keys[lang]
-        return _langs(key[1]) if key[0] in {_AND, _OR} else (lang,)
+        return key[1] if key[0] in {_AND, _OR} else (lang,)
 
     def plain_repeat(self, lang: Lang) -> tuple[Charset, int, int] | None:
         """(characters, low, high) when the expression is a counted repetition of one set, else None."""
@@ -216,8 +220,8 @@ class Algebra:
         key = self._keys[lang]
         if key[0] == _SET:
             return self.charset(lang), 1, 1
-        if key[0] == _REP and self._keys[_lang(key[1])][0] == _SET:
-            return self.charset(_lang(key[1])), _lang(key[2]), _lang(key[3])
+        if key[0] == _REP and self._keys[key[1]][0] == _SET:
+            return self.charset(key[1]), key[2], key[3]
         return None
 
     def nullable(self, lang: Lang) -> bool:
@@ -233,17 +237,17 @@ class Algebra:
             case "empty" | "all":
                 return True
             case "cat":
-                return self.nullable(_lang(key[1])) and self.nullable(_lang(key[2]))
+                return self.nullable(key[1]) and self.nullable(key[2])
             case "or":
-                return any(self.nullable(part) for part in _langs(key[1]))
+                return any(self.nullable(part) for part in key[1])
             case "and":
-                return all(self.nullable(part) for part in _langs(key[1]))
+                return all(self.nullable(part) for part in key[1])
             case "not":
-                return not self.nullable(_lang(key[1]))
+                return not self.nullable(key[1])
             case "rep":
-                return key[2] == 0 or self.nullable(_lang(key[1]))
+                return key[2] == 0 or self.nullable(key[1])
             case "dfa":
-                return self._tables[_lang(key[1])][0][_lang(key[2])]
+                return self._tables[key[1]][0][key[2]]
             case _:
                 return False
 
@@ -262,20 +266,18 @@ class Algebra:
             case "set":
                 return tuple((lo, hi, EMPTY) for lo, hi in self.charset(lang))
             case "cat":
-                return self._derive_cat(_lang(key[1]), _lang(key[2]))
+                return self._derive_cat(key[1], key[2])
             case "or":
-                return self._fold([self.edges(part) for part in _langs(key[1])], self.either)
+                return self._fold([self.edges(part) for part in key[1]], self.either)
             case "and":
-                return self._fold([self.edges(part) for part in _langs(key[1])], self.both)
+                return self._fold([self.edges(part) for part in key[1]], self.both)
             case "not":
-                return _coalesce(
-                    (lo, hi, self.negate(to)) for lo, hi, to in _filled(self.edges(_lang(key[1])))
-                )
+                return _coalesce((lo, hi, self.negate(to)) for lo, hi, to in _filled(self.edges(key[1])))
             case "rep":
-                return self._derive_repeat(_lang(key[1]), _lang(key[2]), _lang(key[3]))
+                return self._derive_repeat(key[1], key[2], key[3])
             case "dfa":
-                index = _lang(key[1])
-                rows = self._tables[index][1][_lang(key[2])]
+                index = key[1]
+                rows = self._tables[index][1][key[2]]
                 return tuple((lo, hi, self._intern((_DFA, index, to))) for lo, hi, to in rows)
             case _:
                 return ()
@@ -326,14 +328,6 @@ class Algebra:
             if lang == VOID:
                 return False
         return self.nullable(lang)
-
-
-def _lang(value: object) -> int:
-    return value  # type: ignore[return-value] # keys are heterogeneous by design; the operator tells
-
-
-def _langs(value: object) -> tuple[int, ...]:
-    return value  # type: ignore[return-value] # as above
 
 
 def _coalesce(rows: Iterable[tuple[int, int, Lang]]) -> Edges:

@@ -72,25 +72,23 @@ class Rules:
     # ---------------------------------------------------------------------------------- cleaning
     def productive(self) -> set[int]:
         """The rules that can come to an end."""
-        users: dict[int, list[tuple[int, int]]] = {}
-        waiting: dict[tuple[int, int], int] = {}
+        users: list[list[list[int]]] = [[] for _ in self._rows]
         alive: set[int] = set()
-        todo: list[int] = []
         for rule, rows in enumerate(self._rows):
-            for i, row in enumerate(rows):
-                needs = {n for symbol in row if (n := _needed(symbol)) is not None}
-                waiting[rule, i] = len(needs)
+            for row in rows:
+                needs = set(_needed(row))
+                waiting = [rule, len(needs)]
                 for need in needs:
-                    users.setdefault(need, []).append((rule, i))
-                if not needs and rule not in alive:
+                    users[need].append(waiting)
+                if not needs:
                     alive.add(rule)
-                    todo.append(rule)
+        todo = list(alive)
         while todo:
-            for user in users.get(todo.pop(), ()):
-                waiting[user] -= 1
-                if waiting[user] == 0 and user[0] not in alive:
-                    alive.add(user[0])
-                    todo.append(user[0])
+            for waiting in users[todo.pop()]:
+                waiting[1] -= 1
+                if waiting[1] == 0 and waiting[0] not in alive:
+                    alive.add(waiting[0])
+                    todo.append(waiting[0])
         return alive
 
     def cleaned(self, root: int) -> list[list[Row]] | None:
@@ -105,23 +103,27 @@ class Rules:
         return _reached(*_shared(table, root))
 
 
-def _needed(symbol: Symbol) -> int | None:
-    if isinstance(symbol, int):
-        return symbol
-    return symbol.rule if isinstance(symbol, Times) and symbol.low else None
+def _needed(row: Row) -> Iterator[int]:
+    """The rules that must end for a row to end."""
+    for symbol in row:
+        if type(symbol) is int:
+            yield symbol
+        elif type(symbol) is Times and symbol.low:
+            yield symbol.rule
 
 
 def _alive_row(row: Row, alive: set[int]) -> Row | None:
-    out: list[Symbol] = []
+    """A row without what need not come and cannot end; None when it cannot end itself."""
+    gone = False
     for symbol in row:
-        if isinstance(symbol, Times) and symbol.rule not in alive:
+        if type(symbol) is int:
+            if symbol not in alive:
+                return None
+        elif type(symbol) is Times and symbol.rule not in alive:
             if symbol.low:
                 return None
-        elif isinstance(symbol, int) and symbol not in alive:
-            return None
-        else:
-            out.append(symbol)
-    return tuple(out)
+            gone = True
+    return tuple(s for s in row if type(s) is not Times or s.rule in alive) if gone else row
 
 
 def _shared(table: list[list[Row]], root: int) -> tuple[list[list[Row]], int]:
@@ -129,21 +131,25 @@ def _shared(table: list[list[Row]], root: int) -> tuple[list[list[Row]], int]:
     to = list(range(len(table)))
     users = _users(table)
     seen: dict[tuple[Row, ...], int] = {}
-    todo = list(to)
-    while todo:
-        i = todo.pop()
-        if to[i] != i or not table[i]:
-            continue
-        rows = table[i]
-        if any(_stale(symbol, to) for row in rows for symbol in row):
-            rows = table[i] = list(dict.fromkeys(tuple(_moved(s, to) for s in row) for row in rows))
-        first = rows[0][0] if len(rows) == 1 and len(rows[0]) == 1 else None
-        same = first if isinstance(first, int) else _find(to, seen.setdefault(tuple(rows), i))
-        if same != i:
-            to[i] = same
-            users[same] |= users[i]
-            todo.extend(users[i])
+    todo = to[::-1]
+    while todo:  # in rounds, so that a rule is looked at once however many of those that it names are gone
+        touched: set[int] = set()
+        for i in todo:
+            if to[i] == i and table[i] and (same := _same(table, i, to, seen)) != i:
+                to[i] = same
+                users[same] |= users[i]
+                touched |= users[i]
+        todo = sorted(touched, reverse=True)
     return table, _find(to, root)
+
+
+def _same(table: list[list[Row]], i: int, to: list[int], seen: dict[tuple[Row, ...], int]) -> int:
+    """The rule that a rule is the same as; its rows are brought up to date."""
+    rows = table[i]
+    if any(_is_stale(row, to) for row in rows):
+        rows = table[i] = list(dict.fromkeys(tuple([_moved(s, to) for s in row]) for row in rows))
+    first = rows[0][0] if len(rows) == 1 and len(rows[0]) == 1 else None
+    return first if isinstance(first, int) else _find(to, seen.setdefault(tuple(rows), i))
 
 
 def _users(table: list[list[Row]]) -> list[set[int]]:
@@ -163,17 +169,20 @@ def _find(to: list[int], rule: int) -> int:
     return rule
 
 
-def _stale(symbol: Symbol, to: list[int]) -> bool:
-    if isinstance(symbol, str):
-        return False
-    rule = symbol if isinstance(symbol, int) else symbol.rule
-    return to[rule] != rule
+def _is_stale(row: Row, to: list[int]) -> bool:
+    for symbol in row:
+        if type(symbol) is int:
+            if to[symbol] != symbol:
+                return True
+        elif type(symbol) is Times and to[symbol.rule] != symbol.rule:
+            return True
+    return False
 
 
 def _moved(symbol: Symbol, to: list[int]) -> Symbol:
-    if isinstance(symbol, int):
+    if type(symbol) is int:
         return _find(to, symbol)
-    return Times(_find(to, symbol.rule), symbol.low, symbol.high) if isinstance(symbol, Times) else symbol
+    return Times(_find(to, symbol.rule), symbol.low, symbol.high) if type(symbol) is Times else symbol
 
 
 def _reached(table: list[list[Row]], root: int) -> list[list[Row]]:

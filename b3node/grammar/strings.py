@@ -141,8 +141,8 @@ class Strings:
     def _parts(self, lang: Lang) -> list[Lang]:
         out, key = [], self._algebra.kind(lang)
         while key[0] == "cat":
-            out.append(int(str(key[1])))
-            lang = int(str(key[2]))
+            out.append(key[1])
+            lang = key[2]
             key = self._algebra.kind(lang)
         return [*out, lang]
 
