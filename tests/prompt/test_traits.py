@@ -33,7 +33,10 @@ def test_a_template_of_turns_alone_says_so() -> None:
         ("zoo-tools", Traits(True, "turn", "template", True, True, "switch")),
         ("Qwen-Qwen3-0.6B", Traits(True, "turn", "template", True, True, "switch")),
         ("openai-gpt-oss-120b", Traits(True, "turn", "template", False, True, "always")),
-        ("deepseek-ai-DeepSeek-R1-Distill-Llama-8B", Traits(True, "turn", "text", True, True, "always")),
+        (
+            "deepseek-ai-DeepSeek-R1-Distill-Llama-8B",
+            Traits(True, "turn", "text", not GENERIC.alone, True, "always"),
+        ),
         ("LFM2.5-Instruct", Traits(True, "turn", "template", True, True, "none")),
         ("google-gemma-2-2b-it", Traits(True, "user", "text", not GENERIC.alone, False, "none")),
         ("meta-llama-Llama-3.1-8B-Instruct", Traits(True, "turn", "template", False, False, "none")),
