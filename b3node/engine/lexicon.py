@@ -71,6 +71,7 @@ class Lexicon:
         self._starts: Final = np.cumsum([0, *lengths[:-1]])
         self.freedom = lru_cache(_KNOWN)(self._freedom)
         self.completing = lru_cache(_KNOWN)(self._completing)
+        self.having = lru_cache(_KNOWN)(self._having)
 
     def _freedom(self, specials: frozenset[int], *, ends: bool) -> Freedom:
         """All plain tokens, those specials, and the ends of generation, if `ends`."""
@@ -89,6 +90,12 @@ class Lexicon:
         inside = (token for token, piece in having if 0 < piece.find(text, 1) < len(piece) - len(text))
         rests = (self._longer(text[-size:]) for size in range(1, len(text) + 1))
         return Completing(tuple(inside), tuple(rests))
+
+    def _having(self, text: bytes) -> Mask:
+        """The plain tokens that have `text` in them."""
+        mask = np.zeros(len(self.pieces), bool)
+        mask[[token for token in self._sorted if text in self.pieces[token]]] = True
+        return mask
 
     def _longer(self, start: bytes) -> tuple[int, ...]:
         """The plain tokens that begin with `start` and go on."""

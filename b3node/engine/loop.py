@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence as Many
 from typing import Protocol
 
+from b3node.dialects.outline import begun_as
 from b3node.engine.backend import Backend, CellsFullError, DecodeError, Rows
 from b3node.engine.constrained import draw as draw_constrained
-from b3node.engine.constraint import Constrain, Constraint, ConstraintError, unable
+from b3node.engine.constraint import Constrain, Constraint, ConstraintError, Grammar, unable
 from b3node.engine.guide import Guide
 from b3node.engine.lexicon import Lexicon
 from b3node.engine.messages import Cancel, Step, Submit
@@ -90,9 +91,13 @@ class Loop:
             grammar = None if submit.grammar is None else self._constrain(submit.grammar)
             if submit.outline is None or self._lexicon is None:
                 return None if submit.outline else grammar
-            return Guide(submit.outline, self._lexicon, grammar)
+            return Guide(submit.outline, self._lexicon, grammar, self._begun(submit.grammar))
         except ConstraintError:
             return None
+
+    def _begun(self, grammar: str | None) -> Callable[[int], Grammar]:
+        """What `Guide` takes for calls in other spellings."""
+        return lambda which: self._constrain(begun_as(grammar or "", which))
 
     def step(self) -> None:
         """One step of the model, drawn and accounted for.

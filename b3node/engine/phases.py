@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence as Many
+from collections.abc import Callable, Mapping, Sequence as Many
 from typing import Final
 
 import numpy as np
@@ -39,6 +39,34 @@ class Free:
     def accept(self, token: int) -> None:
         """Changes nothing. Raises `ValueError` if the token is refused."""
         if not self.freedom.allowed[token] or (self.refusing.size and token in self.refusing):
+            raise ValueError("a token was to be accepted that was not allowed")
+
+
+class Trying(Free):
+    """As `Free`, but tokens that are `doubtful`, a mask over the vocabulary, come only where `may_come` says so."""
+
+    def __init__(
+        self, freedom: Freedom, refusing: Many[int], doubtful: Mask, may_come: Callable[[int], bool]
+    ) -> None:
+        super().__init__(freedom, refusing)
+        self._doubtful = doubtful
+        self._may_come = may_come
+
+    def allows(self, tokens: Ids) -> Mask:
+        """Those that are not refused; the doubtful ones among them are tried."""
+        mask = super().allows(tokens)
+        for place in np.flatnonzero(mask & self._doubtful[tokens]):
+            mask[place] = self._may_come(int(tokens[place]))
+        return mask
+
+    def refused(self) -> Places | None:
+        """None: not all of them are known."""
+        return None
+
+    def accept(self, token: int) -> None:
+        """Changes nothing. Raises `ValueError` if the token is refused."""
+        super().accept(token)
+        if self._doubtful[token] and not self._may_come(token):
             raise ValueError("a token was to be accepted that was not allowed")
 
 

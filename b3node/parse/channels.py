@@ -75,6 +75,11 @@ class Channels:
         return self.place == "thought"
 
     @property
+    def beginning(self) -> bool:
+        """Whether nothing is certain but thoughts, so that the answer may be a bare call."""
+        return self._view is self._views.beginning
+
+    @property
     def held(self) -> bytes:
         """What was written last and may yet be a marker."""
         return self._held

@@ -69,8 +69,20 @@ def outline(
     )
 
 
-def guide(outlined: Outline, texts: Many[bytes] | None = None, lex: Lexicon = LEXICON) -> Guide:
-    return Guide(outlined, lex, None if texts is None else TextGrammar(lex, texts))
+def guide(
+    outlined: Outline,
+    texts: Many[bytes] | None = None,
+    lex: Lexicon = LEXICON,
+    others: Many[Many[bytes]] = (),
+) -> Guide:
+    """A guide whose grammar is `texts`, and `others[k]` for calls in the spelling `also[k]`."""
+
+    def other(which: int) -> TextGrammar:
+        if which >= len(others):
+            raise ConstraintError("no such grammar")
+        return TextGrammar(lex, others[which])
+
+    return Guide(outlined, lex, None if texts is None else TextGrammar(lex, texts), other)
 
 
 def allowed(guided: Guide, lex: Lexicon = LEXICON) -> set[int]:
@@ -337,14 +349,73 @@ def test_a_thought_before_a_call() -> None:
     assert allowed(guided) == {ord("\n"), ord("{"), base().id('{"')}
 
 
-def test_calls_in_another_spelling_stay_free() -> None:
-    """The grammar is of one spelling; a model that has begun another one goes on in that."""
+def test_a_call_in_another_spelling_goes_on_in_it() -> None:
+    """Each has a grammar of its own; bytes behind a marker are held to the one that belongs to it."""
+    lex = lexicon("]f", "]g", ">{", ">f", "x[TALK]", "x[TALK]f", "x[TALK]{")
+    also = tuple(Calls(NamedBody((), JsonArguments()), open=(marker,)) for marker in ("[CALL]", "[TALK]"))
+    outlined = outline(Dialect(calls=TAGGED, also=also), triggered=True)
+    others = [[b"g{}"], [b"f()"]]
+
+    for marker, good, bad, rest in (
+        ("<tool_call>", ">{", ">f", BODY[1:]),
+        ("[CALL]", "]g", "]f", b"{}"),
+        ("[TALK]", "]f", "]g", b"()"),
+    ):
+        whole = write(guide(outlined, [BODY], lex, others), "Hm. ", marker, lex=lex)
+        assert len(allowed(whole, lex)) <= 2
+        cut = write(guide(outlined, [BODY], lex, others), "Hm. ", marker[:-1], lex=lex)
+        assert allowed(cut, lex) & set(new(lex, good, bad)) == set(new(lex, good))
+        assert allowed(write(cut, *new(lex, good), rest, lex=lex), lex) == set(EOG)
+    one = guide(outlined, [BODY], lex, others)
+    assert allowed(one, lex) & set(new(lex, "x[TALK]", "x[TALK]f", "x[TALK]{")) == set(
+        new(lex, "x[TALK]", "x[TALK]f")
+    )
+
+
+def test_a_call_in_a_spelling_without_a_grammar_ends() -> None:
+    """It never becomes free text."""
     other = Calls(NamedBody((), JsonArguments()), open=("[CALL]",))
     guided = guide(outline(Dialect(calls=TAGGED, also=(other,)), triggered=True), TEXTS)
 
-    write(guided, "[CALL]", "f{}", "<tool_call>")
+    assert not allowed(write(guided, "[CALL]"))
 
-    assert len(allowed(guided)) > 200
+
+BARE = Dialect(thought=THOUGHT, calls=Calls(ObjectBody(), bare=True))
+BARE_TEXTS = [
+    start + name
+    for start in (b'{"name": "', b'{ "name":"', b'{"type": "function", "name": "')
+    for name in (b'f"}', b'go"}')
+]
+
+
+def test_a_bare_call_is_held_to_the_grammar_from_its_name_on() -> None:
+    """However its beginning is spelled; before it everything may be written, behind it what the grammar takes."""
+    lex = lexicon('"f', '"go', '"x', ' "f', ' "x', '{"name":"x', '{"name":"f', 'n "quoted" word')
+    free = set(new(lex, '"f', '"go', '"x', ' "f', ' "x', 'n "quoted" word'))
+    for begun in ("{", '{"na', '{"name"', "{ ", '{"type": "function", '):
+        guided = write(guide(outline(BARE, triggered=True), BARE_TEXTS, lex), begun, lex=lex)
+        assert free <= allowed(guided, lex)
+        assert guided.refused() is None
+    start = guide(outline(BARE, triggered=True), BARE_TEXTS, lex)
+    assert allowed(start, lex) & set(new(lex, '{"name":"x', '{"name":"f')) == set()
+
+    spaced = write(guide(outline(BARE, triggered=True), BARE_TEXTS, lex), '{"name":', lex=lex)
+    assert allowed(spaced, lex) & free == set(new(lex, ' "f', 'n "quoted" word'))
+    tight = write(guide(outline(BARE, triggered=True), BARE_TEXTS, lex), '{ "name":', lex=lex)
+    assert allowed(tight, lex) & free == set(new(lex, '"f', '"go', 'n "quoted" word'))
+    assert allowed(write(tight, *new(lex, '"go'), lex=lex), lex) == {ord('"')}
+    typed = write(
+        guide(outline(BARE, triggered=True), BARE_TEXTS, lex), '{"type": "function", "name": ', lex=lex
+    )
+    assert allowed(write(typed, '"', lex=lex), lex) == {ord("f"), ord("g")}
+
+
+def test_what_is_no_bare_call_is_free() -> None:
+    """Once the answer is text, or the object is another one, nothing is tried any longer."""
+    for text in ("Look: ", '{"nom', "<think>", '["'):
+        guided = write(guide(outline(BARE, triggered=True, bound=thinking()), BARE_TEXTS), text)
+        assert guided.refused() is not None
+        assert len(allowed(write(guided, '{"name": "x'))) > 200
 
 
 def test_markers_of_a_section_trigger_at_their_end() -> None:
@@ -479,7 +550,10 @@ DIALECTS = {
     "generic": (Dialect(thought=THOUGHT, calls=GENERIC), ()),
     "spaced": (Dialect(thought=THOUGHT, calls=Calls(ObjectBody(), section=Span("<tool_call>", ""), open=("k> ",))), ALL),
     "longer": (Dialect(thought=THOUGHT, calls=TAGGED, also=(Calls(ObjectBody(), open=("<tool_call>\n\n",)),)), ()),
+    "also": (Dialect(thought=THOUGHT, calls=TAGGED, also=(Calls(ObjectBody(), open=("l>{",)),)), ()),
+    "bare": (Dialect(thought=THOUGHT, calls=TAGGED, also=(Calls(ObjectBody(), bare=True),)), ()),
 }  # fmt: skip
+OTHERS = [[b"x", b"{x}", b'{"name": "x"}', b'{ "name":"xx"}']]
 LIKELY = [
     *map(ord, "<tolcahink_/> \n`{x"),
     *new(
@@ -508,7 +582,7 @@ def test_no_text_gets_past_the_grammar(name, data) -> None:
     outlined = outline(
         dialect, specials, triggered=triggered, bound=bound if thinks else None, thinking=thinks
     )
-    guided = guide(outlined, TEXTS)
+    guided = guide(outlined, TEXTS, others=OTHERS)
     written, source = b"", random.Random(data.draw(st.integers(0, 2**32)))
     for _ in range(40):
         may = guided.allows(everything(LEXICON))
@@ -535,19 +609,18 @@ def judged(outlined: Outline, written: bytes, token: int | None = None) -> bool:
         if token in LEXICON.marked and token not in outlined.specials:
             return False
         written += LEXICON.marked.get(token) or LEXICON.pieces[token]
-    held = grammar_text(outlined, written)
-    return held is None or any(text.startswith(held) for text in TEXTS)
+    found = grammar_text(outlined, written)
+    return found is None or any(text.startswith(found[1]) for text in found[0])
 
 
-def grammar_text(outlined: Outline, written: bytes) -> bytes | None:
-    """What stands where the grammar holds; None if it does not hold yet."""
+def grammar_text(outlined: Outline, written: bytes) -> tuple[Many[bytes], bytes] | None:
+    """The texts of the grammar that holds, and what stands there; None if none holds yet."""
     channels = Channels(outlined.reading)
     for at in range(len(written)):
         if not outlined.triggered and not channels.thinking:
-            return written[at:]
+            return TEXTS, written[at:]
         told = channels.feed(written[at : at + 1])
         if outlined.triggered and channels.place == "call":
-            if channels.calls != outlined.reading.dialect.calls:
-                return None
-            return b"".join(data for channel, data in told if channel == "call") + written[at + 1 :]
-    return b"" if not outlined.triggered and not channels.thinking else None
+            texts = TEXTS if channels.calls == outlined.reading.dialect.calls else OTHERS[0]
+            return texts, b"".join(data for channel, data in told if channel == "call") + written[at + 1 :]
+    return (TEXTS, b"") if not outlined.triggered and not channels.thinking else None
