@@ -113,7 +113,9 @@ class _Writer:
         self.cues.add(cue)
         begun = said = self.lay(page.says, cue, EOS)
         if page.thinks:
-            begun = self.lay([S("<think>"), b"\n" + page.thinks + b"\n", S("</think>"), b"\n", b"\n"], cue, said)
+            begun = self.lay(
+                [S("<think>"), b"\n" + page.thinks + b"\n", S("</think>"), b"\n", b"\n"], cue, said
+            )
         self._state(cue, base().id("\n"), begun)
         self._state(cue, base().id("\n\n"), said)
 
