@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import re
 from array import array
 
 import msgspec
 import pytest
 
+from b3node.contract.request import FunctionTool, ToolChoice
 from b3node.dialects.dialect import Calls, Dialect, ObjectBody, Span
 from b3node.dialects.outline import MARK, Outline, Reading, Thinking
 from b3node.engine.messages import Sampling, Submit
+from b3node.grammar import calls_gbnf, judge
 from b3node.llama.grammar import Grammars
 from b3node.parse.channels import Channels
+from b3node.parse.deltas import CallArguments, CallEnd, CallStart
+from b3node.parse.reader import parser_of
+from b3node.prompt.families import FAMILIES
 from b3node.workers.engine_process import _lexicon
 from tests.engine.real import Engine, submit
 from tests.llama.loaded import loaded
@@ -104,3 +110,58 @@ def test_every_call_is_one_of_the_grammar(zoo, top_p) -> None:
         assert MARK + b"<|" not in b"".join(pieces)
         assert engine.finished[request].reason in {"stop", "length"}
     assert called > 5
+
+
+WEATHER = FunctionTool(
+    "weather",
+    parameters={
+        "type": "object",
+        "properties": {"city": {"enum": ["Oslo", "Rome"]}},
+        "required": ["city"],
+        "additionalProperties": False,
+    },
+)
+OSLO = [b'{"city": "Os', b'lo"}']
+WRONG = [b'{"city": "Ostend"}']
+TURNS = {
+    "gpt-oss": [
+        ([b"<|channel|>commentary to=functions", b".weather", b" <|constrain|>json<|message|>"], [b"<|call|>"]),
+        ([b"<|channel|>analysis to=", b"functions.weather", b" <|constrain|>json<|message|>"], [b"<|call|>"]),
+        ([b"<|start|>assistant to=functions.", b"weather", b"<|channel|>commentary json<|message|>"], [b"<|call|>"]),
+    ],
+    "llama": [
+        ([b'{"name": "', b"weather", b'", "parameters": '], [b"}"]),
+        ([b'{ "name":', b'"wea', b'ther", "parameters": '], [b"}"]),
+        ([b'{"type": "function",', b' "name": "', b'weather", "parameters": '], [b"}"]),
+        ([b"<|python_tag|>", b'{"name": "', b'weather", "parameters": '], [b"}"]),
+    ],
+}  # fmt: skip
+DIALECTS = {
+    name: next(family.dialect for family in FAMILIES if marker in family.signs)
+    for name, marker in (("gpt-oss", "<|call|>"), ("llama", "<|python_tag|>"))
+}
+DIALECTS["llama"] = msgspec.structs.replace(
+    DIALECTS["llama"], calls=Calls(ObjectBody(arguments="parameters"), bare=True, alone=True)
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "turn"), [(name, turn) for name, turns in TURNS.items() for turn in range(len(turns))]
+)
+@pytest.mark.parametrize("arguments", [OSLO, WRONG], ids=["right", "wrong"])
+def test_a_call_in_any_spelling_of_a_family_is_one_that_was_declared(zoo, name, turn, arguments) -> None:
+    """Whatever spelling the model begins, and whatever arguments it wants to write: they match the schema."""
+    before, behind = TURNS[name][turn]
+    reading = Reading(DIALECTS[name], calls=True)
+    found = calls_gbnf(reading.dialect, [WEATHER], ToolChoice("auto"))
+    with loaded(zoo.scripted([*before, *arguments, *behind])) as model:
+        engine = engine_of(model)
+        engine.serve(guided(1, Outline(reading, triggered=True), found.grammar, max_tokens=80))
+    parser = parser_of(reading, [WEATHER], judge([WEATHER]))
+    told = [*parser.feed(b"".join(engine.pieces[1])), *parser.finish()]
+
+    assert engine.finished[1].reason == "stop"
+    assert isinstance(told[0], CallStart)
+    assert isinstance(told[-1], CallEnd)
+    said = json.loads("".join(delta.text for delta in told if isinstance(delta, CallArguments)))
+    assert said["city"] in {"Oslo", "Rome"} if arguments is WRONG else said == {"city": "Oslo"}
