@@ -7,9 +7,8 @@ in what the model said and gives what the front must hear.
 
 What is promised, and how:
 
-* A running sequence is never dropped for a new one. Admission promises it its prompt and its reserve of
-  output; a sequence that outgrows its reserve may, when cells run out, be paused: its cells go, its tokens
-  stay, and it is computed again later. The client sees a pause.
+* A running sequence is never dropped for a new one. Admission promises it its prompt and its reserve of output; one
+  that outgrows its reserve may, when cells run out, be paused: its cells go, its tokens stay, it is computed again.
 * First come first served, with a fair share: among those waiting, the one whose namespace runs least goes
   next; within a namespace, order of arrival.
 * Prompts that begin alike are computed once: a prompt reads what another slot has computed, and waits for
@@ -17,8 +16,8 @@ What is promised, and how:
 * Waiting is bounded in number and in time; who cannot be served hears `capacity`.
 * A cancelled sequence's cells are free at the next step; a prompt that was being computed is kept.
 
-Invariants (`check`): every slot is free, running or kept; a running sequence has something to compute and
-holds exactly what it computed; promised cells never exceed what exists.
+Invariants (`check`): every slot is free, running or kept; a running sequence has something to compute and holds exactly
+what it computed; promised cells never exceed what exists.
 """
 
 from __future__ import annotations
@@ -46,8 +45,7 @@ from b3node.engine.windows import Windows
 PATIENCE: Final = 1.0
 """Seconds that whoever follows a leader may still wait for a slot once the leader has computed the common part."""
 POINT_EVERY: Final = 256
-"""Generated tokens after which the state of a stateful model is copied, so that an answer that is sent back
-slightly changed is not computed again as a whole."""
+"""Generated tokens between copies of a stateful model's state: an answer sent back changed is not computed all again."""
 GROWTH: Final = 256
 """Tokens that a paused sequence is promised beyond those it has, when it comes back."""
 
@@ -275,8 +273,6 @@ class Scheduler:
         """Streams first, one token each; then prompts in order of admission, within the allowance."""
         streams = [s for s in self.running.values() if s.pending == 1]
         chunks = [self._chunk(s, 1) for s in streams]
-        if len(chunks) == len(self.running):
-            return chunks
         room = min(self.governor.allowance(streams=len(streams)), self.limits.batch - len(chunks))
         room = min(room, self._windows.prompt_room(self.running.values(), len(streams)))
         for sequence in self.running.values():

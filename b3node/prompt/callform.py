@@ -104,9 +104,9 @@ def _pieces(samples: Samples, thought: Span | None) -> _Pieces | None:
     if number is None or len(calls) != count:
         return None
     _, _, end = many.rpartition(VALUE)
-    befores, to_keys, to_values = zip(*calls, strict=True)
-    (before, first), (to_key, also_first) = _numbered(befores), _numbered(to_keys)
-    middle = _numbered(befores[1:])[0] if count > 1 else None
+    fronts, to_keys, to_values = zip(*calls, strict=True)
+    (before, first), (to_key, also_first) = _numbered(fronts), _numbered(to_keys)
+    middle = _numbered(fronts[1:])[0] if count > 1 else None
     return _Pieces(before, to_key, to_values[0], middle, end, number[1], number[2], first or also_first)
 
 
