@@ -7,7 +7,7 @@ import * as trip from "./trip.mjs";
 const { same, holds } = trip;
 setTracingDisabled(true);
 const Trip = z.object({ city: z.string(), total: z.number().int() });
-const City = z.object({ city: z.string() });
+const City = z.object({ city: z.enum(trip.CITIES) });
 const TOOLS = [
   tool({ name: "weather", description: "Tell the weather", parameters: City, execute: trip.weather }),
   tool({
@@ -47,7 +47,7 @@ const raw = (result, type) => result.newItems.filter((item) => item.type === typ
 
 async function forced(url, model) {
   for (const [toolChoice, names] of [["required", ["weather", "price"]], ["price", ["price"]]]) {
-    const modelSettings = { toolChoice, temperature: 0, maxTokens: 600 };
+    const modelSettings = { toolChoice, temperature: 0, maxTokens: 600, parallelToolCalls: false };
     const one = agent(url, { model, tools: TOOLS, modelSettings, toolUseBehavior: "stop_on_first_tool" });
     await both(one, "hello", (result) => {
       const calls = raw(result, "tool_call_item");

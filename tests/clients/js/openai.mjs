@@ -6,7 +6,7 @@ import * as trip from "./trip.mjs";
 
 const { same, holds } = trip;
 const Trip = z.object({ city: z.string(), total: z.number().int() });
-const CITY = { type: "string", description: "The town's name" };
+const CITY = { type: "string", enum: trip.CITIES };
 const declared = (name, properties) => ({
   type: "function",
   name,
@@ -58,7 +58,8 @@ async function forced(url, model) {
   const named = { type: "function", name: "price" };
   for (const [choice, names] of [["required", ["weather", "price"]], [named, ["price"]]]) {
     for (const ask of [whole(url), streamed(url)]) {
-      const parameters = { tools: TOOLS, tool_choice: choice, temperature: 0, max_output_tokens: 600 };
+      const limits = { temperature: 0, max_output_tokens: 600, parallel_tool_calls: false };
+      const parameters = { tools: TOOLS, tool_choice: choice, ...limits };
       const found = calls(await ask({ model, input: "hello", ...parameters }));
       holds(found.length, "there is a call");
       for (const call of found) {

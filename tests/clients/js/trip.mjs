@@ -16,6 +16,8 @@ export const HULL = { city: "Hull", total: 500 };
 const WEATHER = { Oslo: "Sunny", Bergen: "rain", Turin: "Mild", Hull: "Foggy" };
 const PRICE = { "Oslo 2": "240 Euro", "Bergen 3": "199 Kroner", "Turin 2": "Just 300", "Hull 1": "Dear: 500" };
 
+// The towns are named, since a small model that is forced to call may otherwise never end a name.
+export const CITIES = ["Oslo", "Bergen", "Turin", "Hull"];
 export const called = [];
 
 export function weather({ city }) {

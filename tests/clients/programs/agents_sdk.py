@@ -134,7 +134,7 @@ def _forced(url: str, model: str) -> None:
             same(set(json.loads(call.arguments)), {"city"} if call.name == "weather" else {"city", "nights"})
 
     for choice, names in [("required", {"weather", "price"}), ("price", {"price"})]:
-        settings = ModelSettings(tool_choice=choice, temperature=0, max_tokens=600)
+        settings = ModelSettings(tool_choice=choice, temperature=0, max_tokens=600, parallel_tool_calls=False)
         once = {"model": model, "tools": TOOLS, "tool_use_behavior": "stop_on_first_tool"}
         both(partial(check, names), agent(url, model_settings=settings, **once), "hello")
 

@@ -115,7 +115,7 @@ def reasoning(url: str) -> None:
 def _forced(url: str, model: str) -> None:
     named = {"type": "function", "name": "price"}
     for choice, names in [("required", {"weather", "price"}), (named, {"price"})]:
-        settings = {"tool_choice": choice, "temperature": 0, "max_output_tokens": 600}
+        settings = {"tool_choice": choice, **trip.SOBER}
         message = ask(
             url, ChatMessage.from_user("hello"), model=model, tools=TOOLS, generation_kwargs=settings
         )

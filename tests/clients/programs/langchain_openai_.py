@@ -38,7 +38,6 @@ def streamed(model: Any, messages: Any) -> AIMessage:
     message = chunks[0]
     for chunk in chunks[1:]:
         message = message + chunk
-    holds(len(chunks) > 2, "a stream has several chunks")
     return message
 
 
@@ -122,7 +121,9 @@ def reasoning(url: str) -> None:
 
 def _forced(url: str, model: str) -> None:
     for choice, names in [("any", {"weather", "price"}), ("price", {"price"})]:
-        bound = chat(url, model, temperature=0, max_tokens=600).bind_tools(TOOLS, tool_choice=choice)
+        bound = chat(url, model, temperature=0, max_tokens=600).bind_tools(
+            TOOLS, tool_choice=choice, parallel_tool_calls=False
+        )
         for ask in (whole, streamed):
             message = ask(bound, "hello")
             calls = message.tool_calls

@@ -190,15 +190,7 @@ def _forced(url: str, model: str) -> None:
         ({"type": "function", "name": "price"}, {"price"}),
     ]:
         for ask in (whole, streamed):
-            response = ask(
-                url,
-                model,
-                input="hello",
-                tools=TOOLS,
-                tool_choice=choice,
-                temperature=0,
-                max_output_tokens=600,
-            )
+            response = ask(url, model, input="hello", tools=TOOLS, tool_choice=choice, **trip.SOBER)
             calls = calls_of(response)
             holds(calls and {call.name for call in calls} <= names, f"a call of {names}: {response.output}")
             for call in calls:

@@ -103,7 +103,9 @@ def _forced(url: str, model: str) -> None:
     asked = llm(url, model, temperature=0.0, max_output_tokens=600)
     named = {"type": "function", "name": "price"}
     for choice, names in [("required", {"weather", "price"}), (named, {"price"})]:
-        answer = asked.chat_with_tools(TOOLS, "hello", chat_history=[], tool_choice=choice)
+        answer = asked.chat_with_tools(
+            TOOLS, "hello", chat_history=[], tool_choice=choice, allow_parallel_tool_calls=False
+        )
         calls = asked.get_tool_calls_from_response(answer)
         holds(calls and {call.tool_name for call in calls} <= names, f"a call of {names}: {answer}")
         for call in calls:

@@ -148,14 +148,7 @@ def _forced(url: str, model: str) -> None:
             ("required", {"weather", "price"}),
             ({"type": "function", "name": "price"}, {"price"}),
         ]:
-            response = ask(
-                model=model,
-                input="hello",
-                tools=TOOLS,
-                tool_choice=choice,
-                temperature=0,
-                max_output_tokens=600,
-            )
+            response = ask(model=model, input="hello", tools=TOOLS, tool_choice=choice, **trip.SOBER)
             calls = [item for item in response.output if item.type == "function_call"]
             holds(calls and {call.name for call in calls} <= names, f"a call of {names}: {response.output}")
             for call in calls:

@@ -79,7 +79,6 @@ def stream(url: str) -> None:
         async with agent(url).run_stream("Greet me") as result:
             said = [delta async for delta in result.stream_text(delta=True, debounce_by=None)]
             same("".join(said), trip.HELLO)
-            holds(len(said) > 1, "a stream has several deltas")
 
     asyncio.run(main())
 
@@ -143,7 +142,12 @@ def _forced(url: str, model: str) -> None:
         response = model_request_sync(
             connected(url, model),
             [ModelRequest.user_text_prompt("hello")],
-            model_settings={"tool_choice": choice, "temperature": 0, "max_tokens": 600},
+            model_settings={
+                "tool_choice": choice,
+                "temperature": 0,
+                "max_tokens": 600,
+                "parallel_tool_calls": False,
+            },
             model_request_parameters=ModelRequestParameters(function_tools=declared),
         )
         calls = [part for part in response.parts if isinstance(part, ToolCallPart)]

@@ -4,12 +4,11 @@
 flows one after the other, and prints a line of JSON about each: its name, and what went wrong, if anything.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import traceback
 from collections.abc import Callable
+from typing import Literal, get_args
 
 MODEL, FREE, EMBEDDED = "playbook", "free", "smollm2-135m-instruct"
 KEY = "none"
@@ -27,7 +26,9 @@ TRIP_SCHEMA = {
     "required": ["city", "total"],
     "additionalProperties": False,
 }
-CITY = {"type": "string", "description": "The town's name"}
+City = Literal["Oslo", "Bergen", "Turin", "Hull"]
+CITY = {"type": "string", "enum": list(get_args(City))}
+"""The towns are named, since a small model that is forced to call may otherwise never end a name."""
 WEATHER_SCHEMA = {
     "type": "object",
     "properties": {"city": CITY},
@@ -48,17 +49,20 @@ _PRICE = {
     ("Hull", 1): "Dear: 500",
 }
 
+SOBER = {"temperature": 0, "max_output_tokens": 600, "parallel_tool_calls": False}
+"""How to force a model to call that would not stop by itself."""
+
 called: list[tuple[str, object]] = []
 """The calls that the functions below have had since `forget`."""
 
 
-def weather(city: str) -> str:
+def weather(city: City) -> str:
     """Tell the weather of a town."""
     called.append(("weather", {"city": city}))
     return _WEATHER.get(city, "unknown")
 
 
-def price(city: str, nights: int) -> str:
+def price(city: City, nights: int) -> str:
     """Tell what some nights in a town cost."""
     called.append(("price", {"city": city, "nights": nights}))
     return _PRICE.get((city, nights), "unknown")
