@@ -280,10 +280,11 @@ async def _ask_all(url: str, work: Work, at_once: int, log: Path) -> None:
             if outcome == "busy":
                 todo.append((name, number, schema))
                 continue
-            with log.open("a", encoding="utf-8") as out:
-                out.write(json.dumps((name, number, outcome)) + "\n")
             if outcome not in ("conforms", "cut"):
                 print(name, outcome, flush=True)
+            if not outcome.startswith("failed"):  # what got no answer is asked for again by the next run
+                with log.open("a", encoding="utf-8") as out:
+                    out.write(json.dumps((name, number, outcome)) + "\n")
 
     await asyncio.gather(*(client() for _ in range(at_once)))
 
