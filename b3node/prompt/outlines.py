@@ -7,7 +7,8 @@ for some of them. What comes of both is a `Drawn`; a plain answer in a plain dia
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections import ChainMap
+from collections.abc import Callable, Iterator, MutableMapping
 from typing import Final
 
 import msgspec
@@ -18,7 +19,7 @@ from b3node.contract.request import Effort, Request
 from b3node.dialects.dialect import PLAIN, Calls, Dialect, Hole, NamedBody, Pattern
 from b3node.dialects.outline import Outline, Reading, Thinking
 from b3node.errors import Refusal
-from b3node.grammar import Answer, CallGrammar, Loose, Marks, calls_gbnf
+from b3node.grammar import LIMITS, Answer, CallGrammar, Limits, Loose, Marks, calls_gbnf
 from b3node.grammar.framed import answer_gbnf
 from b3node.parse.markers import marked
 from b3node.prompt.dialect import Learned
@@ -32,6 +33,9 @@ from b3node.prompt.vocabulary import Special, Vocabulary
 
 ANSWER_SHARE: Final = 4
 """Of the tokens that are left for an answer, a thought leaves at least one in this many to what follows it."""
+_SHARES: Final = (1, 4, 16, 64)
+"""A runtime that does not take a grammar is given one within this part of the bounds, one after the other: the largest
+functions may be called with any arguments there. What is compiled within less is not kept for other requests."""
 _UNBOUNDED: Final = (1 << 31) - 1
 
 
@@ -118,23 +122,39 @@ class Outlines:
         parallel = request.parallel_tool_calls and not (dialect.calls and dialect.calls.alone)
         key = msgspec.json.encode((dialect, request.tools, request.tool_choice, parallel, answer))
         if key not in self._compiled:
-            found = calls_gbnf(
-                dialect,
-                request.tools,
-                request.tool_choice,
-                parallel=parallel,
-                answer=answer,
-                marks=marks,
-                known=self._functions,
-            )
-            if not self._runs(found.grammar):
-                raise Refusal(
-                    "invalid_request",
-                    "The functions cannot be called: their grammar is too large for the model's runtime.",
-                    param="tools",
+
+            def within(limits: Limits, known: MutableMapping[bytes, Loose]) -> CallGrammar:
+                return calls_gbnf(
+                    dialect,
+                    request.tools,
+                    request.tool_choice,
+                    parallel=parallel,
+                    answer=answer,
+                    marks=marks,
+                    known=known,
+                    limits=limits,
                 )
-            self._compiled[key] = found
+
+            self._compiled[key] = self._runnable(within)
         return self._compiled[key]
+
+    def _runnable(self, within: Callable[[Limits, MutableMapping[bytes, Loose]], CallGrammar]) -> CallGrammar:
+        """The largest grammar of a request's calls that the model's runtime takes, of those that are tried."""
+        for share in _SHARES:
+            known = self._functions if share == 1 else ChainMap[bytes, Loose]({}, self._functions)
+            try:
+                found = within(_smaller(share), known)
+            except Refusal:
+                if share == 1:
+                    raise
+                break
+            if self._runs(found.grammar):
+                return found
+        raise Refusal(
+            "invalid_request",
+            "The functions cannot be called: their grammar is too large for the model's runtime.",
+            param="tools",
+        )
 
     # ------------------------------------------------------------------------------------------------ thoughts
 
@@ -173,6 +193,16 @@ class Outlines:
 def calls(request: Request) -> bool:
     """Whether the answer may call functions."""
     return bool(request.tools) and request.tool_choice.mode != "none"
+
+
+def _smaller(share: int) -> Limits:
+    """The bounds of a printed grammar, divided."""
+    return replace(
+        LIMITS,
+        grammar_bytes=LIMITS.grammar_bytes // share,
+        printed_rules=LIMITS.printed_rules // share,
+        repeats=LIMITS.repeats // share,
+    )
 
 
 def _budget(budgets: Budgets, effort: Effort | None) -> int | None:

@@ -208,3 +208,28 @@ def test_every_family_can_be_asked_for_everything(name) -> None:
             assert got.outline.triggered == (set(fields) == {"tools"} and (not bare or got.outline.triggered))
             assert (got.outline.reading.thinking, got.outline.must) != (True, got.outline.triggered)
     assert compiled(name)[1] == preparer.able
+
+
+@pytest.mark.parametrize(("most", "loosened"), [(256 * 1024, 0), (30_000, 1), (7_000, 2)])
+def test_a_runtime_that_takes_less_gets_functions_with_any_arguments(most, loosened) -> None:
+    """The largest first, as many as it takes; it is refused only where nothing of that kind is taken."""
+
+    def many(name: str, count: int) -> FunctionTool:
+        members = {f"member{n}": {"enum": ["yes", "no", "perhaps"]} for n in range(count)}
+        return FunctionTool(name, parameters={"type": "object", "properties": members})
+
+    tools = (many("small", 10), many("middle", 100), many("large", 300))
+    got = limited(most).prepare(request(user("Hi"), tools=tools), NOW)
+
+    assert got.grammar is not None
+    assert len(got.grammar) <= most
+    assert len(got.loosened) == loosened
+    with pytest.raises(Refusal) as refused:
+        limited(100).prepare(request(user("Hi"), tools=tools), NOW)
+    assert refused.value.param == "tools"
+
+
+def limited(most: int) -> Preparer:
+    """One whose runtime takes grammars of `most` bytes."""
+    vocabulary = FakeVocabulary(special_tokens(user_defined=()), chat_template=CHATML)
+    return Preparer(vocabulary, n_ctx=100_000, runs=lambda grammar: len(grammar) <= most)
