@@ -24,10 +24,6 @@ DIGITS: Final = 15
 """Decimal digits that a double of 53 bits always keeps."""
 MAX_DIGITS: Final = 320
 """Digits that a bound may have."""
-INTEGER_DIGITS: Final = 18
-"""Digits of an integer whose schema sets no longer bound: what a signed 64-bit reader takes without looking."""
-MAX_COUNTED: Final = 20
-"""Divisors (without their powers of ten) up to which the digits of multiples are counted as well."""
 
 
 class Numbers:
@@ -69,20 +65,11 @@ class Numbers:
         if not shape.integer:
             shape = _told_apart(shape)
             parts += [self._exact(_places(shape))] if _delicate(shape) else []
-        parts += [self._short(shape)] if shape.integer else []
         parts.append(self._range(shape))
         parts += [self._multiple(divisor) for divisor in shape.divisors]
         parts += [a.negate(self._multiple(divisor)) for divisor in shape.nondivisors]
         parts += [a.negate(self._value(value)) for value in shape.without]
         return a.both(parts)
-
-    def _short(self, shape: Number) -> Lang:
-        """Integers of no more digits than readers of 64 bits take, or than the bounds have."""
-        if any(_reduced(divisor)[0] > MAX_COUNTED for divisor in (*shape.divisors, *shape.nondivisors)):
-            return ALL
-        bounds = [len(spelled(abs(bound)).partition(".")[0]) for bound in (shape.low, shape.high) if bound]
-        digits = self._algebra.repeat(self._digit, 1, max(INTEGER_DIGITS, *bounds, 0))
-        return self._algebra.cat(self._algebra.either([EMPTY, self._minus]), digits)
 
     def _exact(self, places: int) -> Lang:
         """Spellings that a double of 53 bits keeps apart: integers, or 15 digits about the point."""
@@ -158,7 +145,10 @@ class Numbers:
     def _multiple(self, divisor: Decimal) -> Lang:
         """Spellings of the multiples: remainders of the digits up to the divisor's last place, then zeros."""
         a = self._algebra
-        number, places = _reduced(divisor)
+        _, digits, exponent = divisor.as_tuple()
+        number, places = int("".join(map(str, digits))), -int(exponent)
+        while number % 10 == 0:
+            number, places = number // 10, places - 1
         if number > MAX_DIVISOR:
             raise Inexact("", "the divisor of multipleOf is too large for an automaton")
         sign = a.either([EMPTY, self._minus])
@@ -201,15 +191,6 @@ class Numbers:
         for r in range(1, number):
             accepting[last + r] = False
         return [*rows, ((0x30, 0x30, end),)], [*accepting, True]
-
-
-def _reduced(divisor: Decimal) -> tuple[int, int]:
-    """A divisor as a whole number that does not end in zero, and its places after the point (below 0: zeros)."""
-    _, digits, exponent = divisor.as_tuple()
-    number, places = int("".join(map(str, digits))), -int(exponent)
-    while number % 10 == 0:
-        number, places = number // 10, places - 1
-    return number, places
 
 
 def _places(shape: Number) -> int:

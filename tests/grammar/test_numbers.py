@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-import pytest
 from hypothesis import given, settings, strategies as st
 
 from b3node.grammar import schema_to_gbnf
@@ -74,21 +73,8 @@ def test_values_that_round_to_an_open_bound_are_left_out():
     assert not algebra.matches(lang, "4." + "9" * 20)
 
 
-@pytest.mark.parametrize(
-    ("schema", "longest"),
-    [
-        ({}, 18),
-        ({"minimum": 5}, 18),
-        ({"maximum": -5}, 18),
-        ({"multipleOf": 60}, 18),
-        ({"not": {"const": 3}}, 18),
-        ({"minimum": 0, "maximum": 10**25}, 25),
-        ({"minimum": -(10**30)}, 31),
-    ],
-)
-def test_an_integer_has_no_more_digits_than_a_reader_takes(engine, schema, longest):
-    """What 64 bits hold, unless a bound of the schema says more."""
-    sign = "-" if "maximum" in schema and schema["maximum"] < 0 else ""
-    gbnf = schema_to_gbnf({"type": "integer", **schema})
-    assert engine.takes(gbnf, f"{sign}{'6' * (longest - 1)}0")
-    assert not engine.takes(gbnf, f"{sign}{'6' * longest}0")
+def test_an_integer_without_bounds_has_at_most_64_digits(engine):
+    """Enough for what big-number readers exchange, and an end for a model that runs away."""
+    gbnf = schema_to_gbnf({"type": "integer"})
+    assert engine.takes(gbnf, "-" + "9" * 64)
+    assert not engine.takes(gbnf, "9" * 65)
