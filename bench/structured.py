@@ -44,6 +44,9 @@ from bench.servers import b3node, serve
 Schema = dict[str, Any]
 TOKENS: Final = 160
 """Tokens of each answer that is timed."""
+WINDOW: Final = 0.5
+"""Seconds for which all answers must run together."""
+TRIES: Final = 10
 N_VOCAB: Final = 151_936
 SHORT: Final = 1_500
 """Characters of a schema that the model is asked to follow: more than a few are beyond one of its size."""
@@ -104,18 +107,26 @@ def speed(repeats: int) -> None:
 
 
 def _rate(url: str, schema: Schema, count: int, *, constrained: bool) -> float:
-    """Tokens a second between the last stream's first piece and the first stream's end: all of them run then."""
+    """Tokens a second between the last stream's first piece and the first stream's last: all of them run then.
+
+    Free answers end when they like, and those that go on are faster for it, so nothing after the first end counts.
+    """
     shown = f"Answer with JSON that matches this schema, and go on without end: {json.dumps(schema)}"
     asked = [[body(shown, schema if constrained else None, max_output_tokens=TOKENS)] for _ in range(count)]
-    load = asyncio.run(clients(url, asked))
-    return sum(_pace(load, start=max(answer.times[0] for answer in load.answers)))
+    for _ in range(TRIES):
+        load = asyncio.run(clients(url, asked))
+        start = max(answer.times[0] for answer in load.answers)
+        stop = min(answer.times[-1] for answer in load.answers)
+        if stop - start >= WINDOW:
+            return sum(_tokens(load, start, stop)) / (stop - start)
+    raise LoadError(f"in {TRIES} tries the {count} answers never ran together for {WINDOW} seconds")
 
 
-def _pace(load: Load, *, start: float) -> Iterator[float]:
+def _tokens(load: Load, start: float, stop: float) -> Iterator[float]:
+    """The tokens of each answer that came after `start`, up to `stop`."""
     for answer in load.answers:
-        times = [at for at in answer.times if at >= start]
-        share = len(times) / len(answer.times)  # pieces may hold several tokens
-        yield answer.output_tokens * share / max(times[-1] - start, 1e-9)
+        pieces = sum(start < at <= stop for at in answer.times)
+        yield answer.output_tokens * pieces / len(answer.times)  # a piece may hold several tokens
 
 
 # -------------------------------------------------------------------------------------------------------- draw
