@@ -24,7 +24,7 @@ FLOWS: Final = {
     "tools": "two functions, one after the other, then an answer",
     "parallel": "two functions in one turn, then an answer",
     "final": "two functions, then an answer by a JSON Schema",
-    "reasoning": "thoughts are told apart, and sent back with the history",
+    "reasoning": "thoughts are told apart from answers and calls; what a client sends back of them is taken",
     "forced": "a named function, any function, none",
     "handoff": "two functions, another agent, an answer by a JSON Schema",
     "embedded": "forced calls of the embedded model, whose template knows no functions",
