@@ -20,14 +20,15 @@ from collections.abc import Iterator
 from typing import Final
 
 from b3node.grammar.bare import Bare
+from b3node.grammar.charset import Charset, union
 from b3node.grammar.compiler import Compiler
 from b3node.grammar.marks import Marks
 from b3node.grammar.names import name_classes, names_of
 from b3node.grammar.obligations import Obligations
 from b3node.grammar.refusal import Unsatisfiable, child
-from b3node.grammar.regular import Lang
+from b3node.grammar.regular import ALL, Lang
 from b3node.grammar.rules import Row, Rules
-from b3node.grammar.shapes import FALSE, TRUE, Lits, Object, Witness, lit, names_required
+from b3node.grammar.shapes import FALSE, TOP, TRUE, Lits, Object, Type, Witness, lit, names_required
 
 MAX_SHAPES: Final = 8
 """Alternatives of an object that are written one beside the other; more are written as what they have in common."""
@@ -36,6 +37,15 @@ _TYING: Final = (
     "maxProperties", "propertyNames", "patternProperties", "enum", "const", "$ref",
 )  # fmt: skip
 """Keywords by which members need each other, or an object as a whole is told from others."""
+
+_LOOKALIKES: Final[tuple[Type, ...]] = ("number", "boolean", "null", "array", "object")
+_WORDS: Final = ("true", "false", "null", "True", "False", "None")
+_SPACES: Final[Charset] = ((0x9, 0xA), (0xD, 0xD), (0x20, 0x20))
+_BEGINNINGS: Final[Charset] = union(
+    _SPACES,
+    ((0x22, 0x22), (0x27, 0x27), (0x2B, 0x2B), (0x2D, 0x2E), (0x30, 0x39), (0x5B, 0x5B), (0x7B, 0x7B)),
+)
+"""What a number, a quoted text, a list or an object begins with in JSON or in Python, and white space before any value."""
 
 
 class Spelled:
@@ -150,13 +160,33 @@ class Spelled:
         places = found or [max((node.pointer for node in nodes), key=len, default="")]
         self.notes.update(dict.fromkeys(f"#{place}" for place in places))
 
-    def string(self, lits: Lits, until: str, tail: Row) -> Iterator[Row]:
-        """The strings of an obligation as bare text that `until` ends, each followed by `tail`; none if there are none."""
+    def string(self, lits: Lits, until: str, tail: Row, *, alike: bool = True) -> Iterator[Row]:
+        """The strings of an obligation as bare text that `until` ends, each followed by `tail`; none if there are none.
+
+        Where they stand like other values (`alike`), a text that reads like one is read as one. If that would not
+        conform, such texts are not written.
+        """
         lang = self.obligations.string_language(lits)
+        if alike and any(
+            self.obligations.shapes(lits, kind) not in ((), (TOP[kind],)) for kind in _LOOKALIKES
+        ):
+            lang = self.obligations.algebra.both([lang, self._texts_alone()])
         row, exact = self.bare.text(lang, until, tail)
         if not exact:
             self.note(lits, "pattern", "format", "minLength", "maxLength", "enum", "const")
         yield from [row] if row is not None else []
+
+    def confusable(self, lits: Lits) -> bool:
+        """Whether a value may be something else than a string, but not anything: a text could be read as what it may not."""
+        return any(self.obligations.shapes(lits, kind) not in ((), (TOP[kind],)) for kind in _LOOKALIKES)
+
+    def _texts_alone(self) -> Lang:
+        """The texts that no value but a string could be spelled as."""
+        algebra = self.obligations.algebra
+        words = [
+            algebra.cat(algebra.text(word), algebra.repeat(algebra.chars(_SPACES), 0)) for word in _WORDS
+        ]
+        return algebra.negate(algebra.either([algebra.cat(algebra.chars(_BEGINNINGS), ALL), *words]))
 
 
 def _is_simple(shape: Object, required: set[str]) -> bool:

@@ -47,10 +47,13 @@ class Tagged(Spelled):
 
     def _rows(self, lits: Lits) -> Iterator[Row]:
         close = self.marks.row(self._spelling.close)
-        yield from (self._kind("string", row) for row in self.string(lits, self._until, close))
+        told = bool(self._spelling.kind)
+        yield from (
+            self._kind("string", row) for row in self.string(lits, self._until, close, alike=not told)
+        )
         if self._spelling.kind == "type":
             yield from (self._kind(kind, (*self.compiler.value(lits, (kind,)), *close)) for kind in _REST)
-        elif self._spelling.kind or self.obligations.string_language(lits) != ALL:
+        elif told or self.obligations.string_language(lits) != ALL or self.confusable(lits):
             yield self._kind("", (*self.compiler.value(lits, _REST), *close))
 
     def _kind(self, kind: str, value: Row) -> Row:
@@ -154,7 +157,7 @@ class Quoted(Deep):
     def texts(self, lits: Lits) -> Iterator[Row]:
         """Strings between quotes."""
         quote = self.marks.row(self._quote)
-        yield from ((*quote, *row) for row in self.string(lits, self._quote, quote))
+        yield from ((*quote, *row) for row in self.string(lits, self._quote, quote, alike=False))
 
     def items(self, item: int, low: int, high: int) -> Row:
         """`[`VALUE`,`VALUE`]`."""

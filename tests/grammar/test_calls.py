@@ -498,3 +498,16 @@ def test_a_function_without_parameters_is_called_with_none(engine, more: dict[st
     gbnf = required(Dialect(calls=GENERIC), [taking({"type": "object", "properties": {}, **more})]).grammar
     assert engine.takes(gbnf, '<tool_call>\n{"name": "f", "arguments": {}}\n</tool_call>')
     assert not engine.takes(gbnf, '<tool_call>\n{"name": "f", "arguments": {"x": 1}}\n</tool_call>')
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [{"type": ["string", "integer"], "maximum": 9}, {"exclusiveMaximum": 0, "pattern": "[^a]"}],
+    ids=repr,
+)
+def test_a_text_that_would_be_read_as_a_value_that_may_not_be_is_not_written(engine, schema) -> None:
+    """Where strings stand bare beside numbers: what is written conforms as it is read."""
+    tool = taking({"type": "object", "properties": {"a": schema}, "required": ["a"]})
+    gbnf = required(Dialect(calls=tagged()), [tool]).grammar
+    for value, right in (("100", False), ("-100", True), ("sea", True), (" 100", False), ("truer", True)):
+        assert engine.takes(gbnf, f"<f=f><p=a>{value}</p></f>") == right, value
