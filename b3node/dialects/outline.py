@@ -35,6 +35,8 @@ class Reading(msgspec.Struct, frozen=True):
     `answering` says that the prompt ends inside the answer's text, where the dialect marks its beginning.
     `begun` is the end of the prompt if that is the beginning of a marker (`<|start|>assistant`, `>>>`): it is read
     before anything that the model writes, as the bytes (see `MARK`) as which the model would have written it.
+    `silent` says that the grammar lets nothing but thoughts and calls be written: what looks like text is a marker that
+    was broken off, and is not told.
     """
 
     dialect: Dialect = PLAIN
@@ -43,6 +45,7 @@ class Reading(msgspec.Struct, frozen=True):
     calls: bool = False
     specials: tuple[str, ...] = ()
     begun: bytes = b""
+    silent: bool = False
 
 
 class Thinking(msgspec.Struct, frozen=True, array_like=True):

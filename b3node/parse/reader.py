@@ -84,6 +84,8 @@ class Reader:
     def _say(self, channel: Literal["thought", "text"], data: bytes, out: list[Delta]) -> None:
         if channel != self._channel:
             self._switch(channel, out)
+        if channel == "text" and self._reading.silent:
+            return
         text = self._utf8.feed(data)
         if text:
             out.append(TextDelta(text) if channel == "text" else ReasoningDelta(text))

@@ -98,7 +98,10 @@ class Outlines:
             return Drawn(grammar=answer)
         specials = self._specials(dialect)
         texts = tuple(special.text for special in specials)
-        reading = Reading(dialect, end.thinking, end.answering, calling, texts, marked(end.begun, texts))
+        silent = calling and request.tool_choice.mode in {"required", "function"}
+        reading = Reading(
+            dialect, end.thinking, end.answering, calling, texts, marked(end.begun, texts), silent
+        )
         thinks = learned.thoughts is not None and (end.thinking or reasons(request.effort))
         text = Answer(answer, end.answering, end.begun, thinks)
         marks = Marks({special.text: special.id for special in specials}, self._ends)

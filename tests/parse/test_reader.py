@@ -9,6 +9,9 @@ from random import Random
 
 import pytest
 
+from b3node.contract.request import FunctionTool
+from b3node.dialects.dialect import GENERIC, Dialect
+from b3node.dialects.outline import Reading
 from b3node.parse.deltas import CallArguments, CallEnd, CallStart, Delta, ReasoningDelta, TextDelta
 from b3node.parse.reader import parser_of
 from tests.parse.families import FAMILIES, TOOLS, TURNS, Family, Said, Turn, names, reading, written
@@ -116,3 +119,19 @@ def test_a_longer_answer_takes_nothing_back(family: Family, turn: Turn) -> None:
         told = [delta for byte in data[:upto] for delta in parser.feed(bytes([byte]))]
         assert told == whole[: len(told)]
         parser.finish()
+
+
+@pytest.mark.parametrize("cut", range(1, 11))
+def test_a_marker_that_was_broken_off_is_not_told_where_only_calls_may_be(cut: int) -> None:
+    """The beginning of a second call at the token limit is no message; where text may be, it is text."""
+    one = b'<tool_call>\n{"name": "f", "arguments": {}}\n</tool_call>'
+    told: list[list[str]] = []
+    for silent in (True, False):
+        parser = parser_of(
+            Reading(Dialect(calls=GENERIC), calls=True, silent=silent), [FunctionTool("f")], lambda *_: True
+        )
+        deltas = [*parser.feed(one + b"\n" + b"<tool_call>"[:cut]), *parser.finish()]
+        told.append([type(delta).__name__ for delta in deltas])
+    assert "TextDelta" not in told[0]
+    assert "TextDelta" in told[1]
+    assert told[1][: len(told[0])] == told[0]
