@@ -9,6 +9,7 @@ whoever calls this does it in a process that can be killed.
 
 from __future__ import annotations
 
+import copy
 import struct
 from collections.abc import Callable
 from datetime import datetime
@@ -61,12 +62,22 @@ class Preparer:
     ) -> None:
         self._vocabulary = vocabulary
         self._n_ctx = n_ctx
+        self._runs, self._budgets = runs, budgets
         self._formats = Formats(runs)
         self._markers = Markers(vocabulary.specials)
         self._outlines = Outlines(vocabulary, self._markers, runs, n_ctx, budgets)
         self._writer = _writer(vocabulary.chat_template or default_template(vocabulary), vocabulary)
         tool_template = vocabulary.tool_template
         self._tool_writer = _writer(tool_template, vocabulary) if tool_template else self._writer
+
+    def within(self, n_ctx: int) -> Preparer:
+        """This preparer for a context of `n_ctx` tokens: itself if it is that already, else one that shares its tables."""
+        if n_ctx == self._n_ctx:
+            return self
+        other = copy.copy(self)
+        other._n_ctx = n_ctx  # noqa: SLF001 - one of us
+        other._outlines = Outlines(self._vocabulary, self._markers, self._runs, n_ctx, self._budgets)  # noqa: SLF001 - one of us
+        return other
 
     @property
     def has_template(self) -> bool:

@@ -33,9 +33,9 @@ class FleetModel:
         self._name = name
         self._config = config
         self._created = _made(Path(config.path))
-        self._pool_size = node.prepare_workers
-        self._patience = patience
-        self._pool: PreparePool | None = None
+        order = PrepareOrder(config.path, config.thinking or Budgets())
+        self._pool = PreparePool(name, order, size=node.prepare_workers, patience=patience)
+        self._pool_counts = False
         self.engine = EngineClient(
             name,
             _order(config, node.queue),
@@ -62,7 +62,7 @@ class FleetModel:
     @property
     def traits(self) -> Traits | None:
         """What its template shows of it; None before a prepare worker has been ready."""
-        return None if self._pool is None else self._pool.traits
+        return self._pool.traits
 
     @property
     def max_request_bytes(self) -> int:
@@ -77,10 +77,9 @@ class FleetModel:
     @property
     def pids(self) -> dict[str, int | None]:
         """The process ids behind this model, by what they do."""
-        workers = self._pool.workers if self._pool is not None else []
         return {
             "engine": self.engine.pid,
-            **{f"prepare {number}": worker.pid for number, worker in enumerate(workers)},
+            **{f"prepare {number}": worker.pid for number, worker in enumerate(self._pool.workers)},
         }
 
     def require_ready(self) -> None:
@@ -92,7 +91,8 @@ class FleetModel:
     async def prepare(self, request: Request) -> Prepared:
         """The request's prompt as tokens, made by a prepare worker. Raises `Refusal`."""
         self.require_ready()
-        return await self._ready_pool().prepare(request)
+        n_ctx = self.facts.n_ctx if self.facts is not None else 0
+        return await self._counting_pool().prepare(request, n_ctx)
 
     def submit(
         self, prepared: Prepared, *, sampling: Sampling, max_tokens: int | None, namespace: str
@@ -108,29 +108,30 @@ class FleetModel:
         """Waits until the model's first start is over: it is ready to be asked, or something is wrong with it."""
         await self.engine.settled.wait()
         if self.engine.state == "ready":
-            await self._ready_pool().settle()
+            await self._counting_pool().settle()
 
     def start(self) -> None:
-        """Starts the engine; the prepare workers follow once it has said how long its context is."""
+        """Starts the engine and the prepare workers beside it."""
         self.engine.start()
+        self._pool.start()
 
     async def stop(self) -> None:
         """Ends every process of this model."""
-        await self.engine.stop()
-        if self._pool is not None:
-            await self._pool.stop()
+        await asyncio.gather(self.engine.stop(), self._pool.stop())
 
-    def _ready_pool(self) -> PreparePool:
-        """The pool, started at first use: its workers need the context that the engine settled on."""
-        if self._pool is None:
-            n_ctx = self.facts.n_ctx if self.facts is not None else 0
-            order = PrepareOrder(self._config.path, n_ctx, self._config.thinking or Budgets())
-            self._pool = PreparePool(self._name, order, size=self._pool_size, patience=self._patience)
-            self._pool.start()
+    def _counting_pool(self) -> PreparePool:
+        """The pool, once the engine is up.
+
+        From then on it counts if no prompt can be prepared. What failed before gets another try: the engine may
+        have been started again and again until the file was there.
+        """
+        if not self._pool_counts:
+            self._pool_counts = True
+            self._pool.retry()
         return self._pool
 
     def _has_no_prompts(self) -> bool:
-        return self._pool is not None and self._pool.failed
+        return self._pool_counts and self._pool.failed
 
 
 class Fleet:

@@ -34,15 +34,15 @@ class PrepareOrder(msgspec.Struct, frozen=True, tag="prepare_order"):
     """Which vocabulary and template a prepare worker is to load."""
 
     path: str
-    n_ctx: int
     thinking: Budgets = Budgets()
 
 
 class Ask(msgspec.Struct, frozen=True, tag="ask"):
-    """Prepare a request; `now` is the moment that templates see, in seconds since 1970."""
+    """Prepare a request for a context of `n_ctx` tokens; `now` is the moment that templates see, in seconds since 1970."""
 
     request: Request
     now: float
+    n_ctx: int
 
 
 class PrepareReady(msgspec.Struct, frozen=True, tag="prepare_ready"):

@@ -53,7 +53,7 @@ class PrepareWorker:
         """What it said of the model when it was ready first."""
         self._model = model
         self._patience = patience
-        self._served = False
+        self._served = self._over = False
         self._answer: asyncio.Future[Prepared] | None = None
         self._child: Supervisor[FromPrepare] = Supervisor(
             f"prepare {model} {number}",
@@ -75,19 +75,26 @@ class PrepareWorker:
         """Starts the process."""
         self._child.start()
 
+    def retry(self) -> None:
+        """Starts a process again that has given up; does nothing to any other."""
+        if self._over:
+            self._over = self.failed = False
+            self.settled.clear()
+            self._child.start()
+
     async def stop(self) -> None:
         """Ends the process."""
         await self._child.stop()
 
-    async def ask(self, request: Request) -> Prepared:
-        """The prepared prompt; a process that takes too long for it is killed.
+    async def ask(self, request: Request, n_ctx: int) -> Prepared:
+        """The prompt prepared for a context of `n_ctx` tokens; a process that takes too long for it is killed.
 
         Raises:
             Refusal: the request cannot be prepared, or the process died under it.
             PrepareError: a bug.
         """
         self._answer = asyncio.get_running_loop().create_future()
-        size = self._child.send(Ask(request, time.time()))
+        size = self._child.send(Ask(request, time.time(), n_ctx))
         try:
             async with asyncio.timeout(self._patience.prepare + self._patience.prepare_megabyte * size / 1e6):
                 return await self._answer
@@ -121,7 +128,7 @@ class PrepareWorker:
                 self._break_off(Refusal(code, words, param=param))
 
     def _ended(self, again: bool) -> None:  # noqa: FBT001 - a callback with one argument
-        del again
+        self._over = not again
         self.ready.clear()
         self.failed = not self._served
         self.settled.set()
@@ -175,28 +182,36 @@ class PreparePool:
         for worker in self.workers:
             worker.start()
 
+    def retry(self) -> None:
+        """Starts workers again that have given up."""
+        for worker in self.workers:
+            worker.retry()
+
     async def stop(self) -> None:
         """Ends all workers."""
         await asyncio.gather(*(worker.stop() for worker in self.workers))
 
-    async def prepare(self, request: Request) -> Prepared:
-        """The request's prompt, made by the next free worker. Raises what `PrepareWorker.ask` does."""
+    async def prepare(self, request: Request, n_ctx: int) -> Prepared:
+        """The request's prompt for a context of `n_ctx` tokens, made by the next free worker.
+
+        Raises what `PrepareWorker.ask` does.
+        """
         try:
             async with asyncio.timeout(self._patience.worker):
                 worker = await self._idle.get()
         except TimeoutError:
             raise _busy() from None
         # Whoever asked may leave; the worker is free again only when it has answered.
-        work = asyncio.create_task(self._ask(worker, request))
+        work = asyncio.create_task(self._ask(worker, request, n_ctx))
         self._work.add(work)
         work.add_done_callback(self._done)
         return await asyncio.shield(work)
 
-    async def _ask(self, worker: PrepareWorker, request: Request) -> Prepared:
+    async def _ask(self, worker: PrepareWorker, request: Request, n_ctx: int) -> Prepared:
         try:
             async with asyncio.timeout(self._patience.worker):
                 await worker.ready.wait()
-            return await worker.ask(request)
+            return await worker.ask(request, n_ctx)
         except TimeoutError:
             raise _busy() from None
         finally:

@@ -4,6 +4,8 @@ It reads what tenants wrote, through a template and a tokenizer, so it lives on 
 kills it when an answer takes too long, its memory is limited, and the next request gets a new one. The work
 runs on a thread with a large stack, because some tokenizers recurse once a character. Schemas become grammars
 here, and are tried here, so that a grammar that is more than llama.cpp can bear never reaches the engine.
+
+It loads while the engine does, and so before anybody knows how long the context will be: each request says.
 """
 
 from __future__ import annotations
@@ -56,13 +58,14 @@ def _serve(sock: object) -> None:
     try:
         vocabulary = Vocabulary.load(order.path)
         runs = Grammars(vocabulary).runs
-        preparer = Preparer(vocabulary, n_ctx=order.n_ctx, runs=runs, budgets=order.thinking)
+        preparer = Preparer(vocabulary, n_ctx=vocabulary.n_ctx_train, runs=runs, budgets=order.thinking)
     except (VocabularyError, BrokenTemplateError) as error:
         line.send(PrepareFailed(str(error)))
         return
     _limit_memory()
     line.send(PrepareReady(preparer.traits))
     while isinstance(ask := line.next(), Ask):
+        preparer = preparer.within(ask.n_ctx)
         line.send(_answer(preparer, ask))
 
 

@@ -75,7 +75,7 @@ class Supervisor(Generic[M]):
         return self._process.pid if self._process is not None else None
 
     def start(self) -> None:
-        """Begins to keep the child alive, in a task of its own."""
+        """Begins to keep the child alive, in a task of its own; once it has given up, from anew."""
         self._task = asyncio.create_task(self._keep(), name=f"supervise {self._name}")
 
     def send(self, message: msgspec.Struct) -> int:
@@ -153,6 +153,7 @@ class Supervisor(Generic[M]):
         if self._stopping.is_set():
             return None
         if self._given_up:
+            self._given_up = False
             _log.error("child_given_up", child=self._name, status=status)
             return None
         if self._sentenced:

@@ -297,3 +297,14 @@ def test_the_same_request_at_the_same_moment_is_the_same_prompt() -> None:
 
     assert prepare.compose(asked, NOW) == prepare.compose(asked, NOW)
     assert replace(FakeVocabulary(), bos=None).specials == special_tokens()
+
+
+def test_a_preparer_serves_another_context_as_one_made_for_it() -> None:
+    """What a context is long decides nothing that is made once."""
+    asked = request(user("x" * 30))
+    long, short = preparer(n_ctx=ROOM), preparer(n_ctx=40)
+
+    assert short.within(ROOM).prepare(asked, NOW) == long.prepare(asked, NOW)
+    assert long.within(ROOM) is long
+    with pytest.raises(Refusal):
+        long.within(1).prepare(asked, NOW)

@@ -122,3 +122,16 @@ def test_an_unknown_model_is_not_found(broken: RunningFleet) -> None:
     answer = broken.post("other")
 
     assert (answer.status, answer.code) == (404, "model_not_available")
+
+
+def test_a_model_file_that_comes_late_is_served(zoo: Zoo, tmp_path: Path) -> None:
+    """What could not be read when the node started is read again: by the engine, and by what prepares prompts."""
+    path = tmp_path / "late.gguf"
+    with running_fleet({"late": path}, patience=Patience(pause=0.2, crashes=50)) as running:
+        until(lambda: running.model("late")._pool.failed, "the file is found missing")
+        assert running.model("late").state != "failed"
+        (tmp_path / "whole").write_bytes(zoo.scripted(HELLO).read_bytes())
+        (tmp_path / "whole").rename(path)
+        until(lambda: running.model("late").state == "ready", "the engine has found it")
+
+        assert running.post("late").text == "Hello, world."

@@ -40,7 +40,7 @@ def text_of(prepared: Prepared) -> str:
 
 @asynccontextmanager
 async def pool(path: Path, patience: Patience, size: int = 1) -> AsyncIterator[PreparePool]:
-    workers = PreparePool("m", PrepareOrder(str(path), 4096), size=size, patience=patience)
+    workers = PreparePool("m", PrepareOrder(str(path)), size=size, patience=patience)
     workers.start()
     try:
         async with asyncio.timeout(60):
@@ -79,12 +79,12 @@ def test_a_worker_writes_and_tokenizes(model: Path) -> None:
 
     async def main() -> None:
         async with pool(model, Patience()) as workers:
-            prepared = await workers.prepare(saying("Hello!"))
+            prepared = await workers.prepare(saying("Hello!"), 4096)
             assert text_of(prepared) == "Hello!"
             assert prepared.prompt_tokens == 6
             assert workers.traits
             assert (workers.traits.template, workers.traits.tools) == (True, "text")
-        assert PreparePool("m", PrepareOrder("", 64), size=1).traits is None
+        assert PreparePool("m", PrepareOrder(""), size=1).traits is None
 
     run(main())
 
@@ -95,8 +95,8 @@ def test_a_worker_that_is_killed_takes_only_its_request_with_it(model: Path) -> 
     async def main() -> None:
         async with pool(model, Patience(prepare=60.0, pause=0.0)) as workers:
             first = workers.workers[0].pid
-            doomed = asyncio.ensure_future(workers.prepare(saying(ENDLESS)))
-            waiting = asyncio.ensure_future(workers.prepare(saying("Hello!")))
+            doomed = asyncio.ensure_future(workers.prepare(saying(ENDLESS), 4096))
+            waiting = asyncio.ensure_future(workers.prepare(saying("Hello!"), 4096))
             await soon(lambda: workers.workers[0]._answer)
             assert first is not None
             slay(first)
@@ -122,7 +122,7 @@ def test_a_request_over_its_budget_is_refused_and_its_worker_replaced(
         async with pool(model, Patience(prepare=1.0, pause=3600.0)) as workers:
             first = workers.workers[0].pid
             with pytest.raises(Refusal) as caught:
-                await workers.prepare(saying(ENDLESS))
+                await workers.prepare(saying(ENDLESS), 4096)
             assert (caught.value.code, caught.value.param) == ("invalid_request", "input")
             assert first is not None
             await soon(lambda: not is_alive(first))
@@ -136,7 +136,7 @@ def test_a_large_request_has_a_larger_budget(model: Path) -> None:
 
     async def main() -> None:
         async with pool(model, Patience(prepare=0.0, prepare_megabyte=60_000.0)) as workers:
-            assert text_of(await workers.prepare(saying("Hello! " * 100))) == "Hello! " * 100
+            assert text_of(await workers.prepare(saying("Hello! " * 100), 4096)) == "Hello! " * 100
 
     run(main())
 
@@ -148,9 +148,9 @@ def test_a_request_over_the_memory_is_refused(model: Path) -> None:
         async with pool(model, Patience(prepare=60.0)) as workers:
             first = workers.workers[0].pid
             with pytest.raises(Refusal) as caught:
-                await workers.prepare(saying(HUGE))
+                await workers.prepare(saying(HUGE), 4096)
             assert (caught.value.code, caught.value.param) == ("invalid_request", "input")
-            assert text_of(await workers.prepare(saying("Hello!"))) == "Hello!"
+            assert text_of(await workers.prepare(saying("Hello!"), 4096)) == "Hello!"
             assert workers.workers[0].pid == first
 
     run(main())
@@ -162,10 +162,10 @@ def test_a_client_that_leaves_does_not_free_a_busy_worker(model: Path) -> None:
     async def main() -> None:
         async with pool(model, Patience(prepare=60.0, pause=0.0)) as workers:
             first = workers.workers[0].pid
-            left = asyncio.ensure_future(workers.prepare(saying(ENDLESS)))
+            left = asyncio.ensure_future(workers.prepare(saying(ENDLESS), 4096))
             await soon(lambda: workers.workers[0]._answer)
             left.cancel()
-            waiting = asyncio.ensure_future(workers.prepare(saying("Hello!")))
+            waiting = asyncio.ensure_future(workers.prepare(saying("Hello!"), 4096))
             await asyncio.sleep(0.05)
             assert not waiting.done()
             assert first is not None
@@ -180,10 +180,10 @@ def test_waiting_for_a_worker_is_bounded(model: Path) -> None:
 
     async def main() -> None:
         async with pool(model, Patience(prepare=60.0, worker=0.1)) as workers:
-            busy = asyncio.ensure_future(workers.prepare(saying(ENDLESS)))
+            busy = asyncio.ensure_future(workers.prepare(saying(ENDLESS), 4096))
             await soon(lambda: workers.workers[0]._answer)
             with pytest.raises(Refusal) as caught:
-                await workers.prepare(saying("Hello!"))
+                await workers.prepare(saying("Hello!"), 4096)
             assert (caught.value.code, caught.value.retry_after) == ("capacity_unavailable", 1)
             busy.cancel()
 
@@ -195,8 +195,8 @@ def test_two_workers_prepare_side_by_side(model: Path) -> None:
 
     async def main() -> None:
         async with pool(model, Patience(prepare=60.0), size=2) as workers:
-            busy = asyncio.ensure_future(workers.prepare(saying(ENDLESS)))
-            assert text_of(await workers.prepare(saying("Hello!"))) == "Hello!"
+            busy = asyncio.ensure_future(workers.prepare(saying(ENDLESS), 4096))
+            assert text_of(await workers.prepare(saying("Hello!"), 4096)) == "Hello!"
             assert not busy.done()
             busy.cancel()
 
@@ -233,7 +233,7 @@ def test_a_bug_in_preparing_is_told_as_one(model: Path) -> None:
 
     async def main() -> None:
         async with pool(model, Patience(prepare=60.0)) as workers:
-            asked = asyncio.ensure_future(workers.prepare(saying(ENDLESS)))
+            asked = asyncio.ensure_future(workers.prepare(saying(ENDLESS), 4096))
             await soon(lambda: workers.workers[0]._answer)
             workers.workers[0]._hear(Broke("Traceback ..."))
             with pytest.raises(PrepareError, match="Traceback"):

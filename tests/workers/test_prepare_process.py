@@ -5,7 +5,7 @@ from b3node.errors import Refusal
 from b3node.workers.orders import Ask, Broke, Refused
 from b3node.workers.prepare_process import _answer
 
-ASK = Ask(Request(model="m", input=(Message("user", (TextPart("hi"),)),)), now=0.0)
+ASK = Ask(Request(model="m", input=(Message("user", (TextPart("hi"),)),)), now=0.0, n_ctx=64)
 
 
 class Failing:
