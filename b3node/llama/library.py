@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 from collections import deque
+from importlib import import_module
+from importlib.util import find_spec, module_from_spec
 from typing import Any, Final
 
 # A failed internal check would otherwise start a debugger for its backtrace: slow, and on stderr.
@@ -19,9 +22,25 @@ os.environ.setdefault("GGML_NO_BACKTRACE", "1")
 if "OMP_WAIT_POLICY" not in os.environ:
     os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
-from llama_cpp import llama_cpp as _native
 
-lib: Final[Any] = _native
+def _native() -> Any:
+    """The module of the C functions, without the package around it.
+
+    The package's own `__init__` loads its model classes, with a template engine and a database that we have no
+    use for: a third of the time in which an engine is imported.
+    """
+    name = "llama_cpp"
+    spec = find_spec(name)
+    if name in sys.modules or spec is None:
+        return import_module(f"{name}.llama_cpp")
+    sys.modules[name] = module_from_spec(spec)
+    try:
+        return import_module(f"{name}.llama_cpp")
+    finally:
+        del sys.modules[name]  # whoever wants the package gets it whole
+
+
+lib: Final[Any] = _native()
 """The C functions, by their own names; ctypes, so untyped."""
 
 _WARNING: Final = 3

@@ -137,3 +137,14 @@ def test_a_recurrent_state_cannot_be_cut(zoo: Zoo, arch: Arch) -> None:
         assert _positions(model, 0) == (49, 49)
         assert lib.llama_memory_seq_rm(memory, 0, -1, -1)
         assert _positions(model, 0) == (-1, -1)
+
+
+def test_the_packages_model_classes_are_not_imported() -> None:
+    """An engine imports the C functions alone; whoever asks for the package gets it, over the same library."""
+    program = (
+        "import sys; from b3node.llama.library import lib; early = 'llama_cpp.llama' in sys.modules; "
+        "import llama_cpp; print(early, llama_cpp.llama_cpp is lib, 'llama_cpp.llama' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert done.stdout == "False True True\n"
