@@ -19,6 +19,7 @@ import msgspec
 import uvicorn
 from litestar import Litestar
 
+from b3node.api.listener import listen
 from b3node.api.wire import Wire
 from b3node.service import log
 from b3node.service.node import Node
@@ -44,6 +45,7 @@ class Server:
         node: what is drained at the end.
         host: an address or name to listen on.
         port: 0 for any free one.
+        listener: a socket that is bound already, instead of one bound to `host` and `port`.
         shutdown: how long the end may take.
         wire: the HTTP protocol with its limits.
 
@@ -58,12 +60,13 @@ class Server:
         *,
         host: str = "127.0.0.1",
         port: int = 0,
+        listener: socket.socket | None = None,
         shutdown: Shutdown = Shutdown(),  # noqa: B008 - frozen
         wire: type[Wire] = Wire,
     ) -> None:
         self._node = node
         self._shutdown = shutdown
-        self._socket = _listen(host, port)
+        self._socket = listener or listen(host, port)
         self._stopping = asyncio.Event()
         self._forced = asyncio.Event()
         self._uvicorn = _Uvicorn(_config(app, wire, shutdown))
@@ -161,21 +164,6 @@ def _quieten() -> None:
     logger = logging.getLogger("uvicorn")
     logger.propagate = False
     logger.handlers = [logging.NullHandler()]
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    # A name with addresses of both kinds, as localhost often is, is most often called by the older one.
-    family, kind, protocol, _, address = min(found, key=lambda entry: entry[0] != socket.AF_INET)
-    listener = socket.socket(family, kind, protocol)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-    except OSError:
-        listener.close()
-        raise
-    listener.setblocking(False)
-    return listener
 
 
 @contextmanager

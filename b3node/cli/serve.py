@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import shlex
+import socket
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import click
 import uvloop
@@ -17,14 +19,14 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from b3node import config as configuration, embedded
-from b3node.api.access import Access
-from b3node.api.app import create_app
-from b3node.api.server import Server, serve as serve_http
+from b3node.api.listener import listen
 from b3node.cli.ask import DEFAULT_URL, stream
 from b3node.config import Config, ConfigError, ModelConfig
 from b3node.service import log
-from b3node.service.node import Node
 from b3node.workers.fleet import Fleet, FleetModel
+
+if TYPE_CHECKING:
+    from b3node.api.server import Server
 
 QUESTION: Final = "What is the capital of France? Answer in one sentence."
 _console = Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
@@ -156,19 +158,29 @@ def _give_way() -> None:
 async def _run(config: Config, then: _Then | None) -> int:
     """Serves; with `then`, calls it with the URL once a model is ready, and stops. The exit status."""
     with _Bars() as bars:
-        fleet = Fleet(config, bars.show)
-        node = Node(config.node, fleet.models.values())
         try:
-            names = (*config.hosts, _in_url(config.host))
-            app = create_app(node, Access.on_loopback(names, config.origins))
-            server = Server(app, node, host=config.host, port=config.port)
+            listener = listen(config.host, config.port)
         except OSError as error:
             _console.print(f"Cannot listen on {config.host}:{config.port}: {error.strerror}.")
             return 1
-        fleet.start()
-        serving = asyncio.create_task(serve_http(server))
-        settled = asyncio.create_task(fleet.settle())
-        await asyncio.wait({serving, settled}, return_when=asyncio.FIRST_COMPLETED)
+        fleet = Fleet(config, bars.show)
+        try:
+            fleet.start()
+            return await _serve_fleet(config, fleet, listener, bars, then)
+        finally:
+            await fleet.stop()
+
+
+async def _serve_fleet(
+    config: Config, fleet: Fleet, listener: socket.socket, bars: _Bars, then: _Then | None
+) -> int:
+    """Serves models that are being loaded; the server is imported beside them. The exit status."""
+    front = await asyncio.to_thread(import_module, "b3node.cli.front")
+    server: Server = front.front(config, fleet.models.values(), listener, _in_url(config.host))
+    serving = asyncio.create_task(front.serve(server))
+    settled = asyncio.create_task(fleet.settle())
+    await asyncio.wait({serving, settled}, return_when=asyncio.FIRST_COMPLETED)
+    bars.end()
     loaded = settled.done()
     try:
         if loaded:
@@ -182,7 +194,6 @@ async def _run(config: Config, then: _Then | None) -> int:
         server.stop()
         await asyncio.wait([serving])
         settled.cancel()
-        await fleet.stop()
     return 1 if loaded and not _any_loaded(fleet) else 0
 
 
@@ -245,6 +256,10 @@ class _Bars:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """Takes the bars away. Idempotent."""
         self._progress.stop()
 
     def show(self, model: str, share: float) -> None:

@@ -198,3 +198,13 @@ def test_a_demo_without_a_model_that_works_fails(tmp_path: Path) -> None:
     assert "bad could not be loaded; the log says why" in done.stderr
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
+
+
+def test_the_server_is_imported_beside_the_engines() -> None:
+    """What takes a second to import is not imported before engines have been started."""
+    program = (
+        "import sys, b3node.cli.serve; print({'litestar', 'uvicorn', 'b3node.api.app'} & {*sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert done.stdout == "set()\n"

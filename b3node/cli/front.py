@@ -1,0 +1,22 @@
+"""The HTTP side of `b3node serve`: all that takes a second to import, so that engines can load meanwhile."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterable
+
+from b3node.api.access import Access
+from b3node.api.app import create_app
+from b3node.api.server import Server, serve
+from b3node.config import Config
+from b3node.service.node import Node
+from b3node.workers.served import ServedModel
+
+__all__ = ["front", "serve"]
+
+
+def front(config: Config, models: Iterable[ServedModel], listener: socket.socket, name: str) -> Server:
+    """The server of a configured node on its bound socket, which is called `name` in URLs."""
+    node = Node(config.node, models)
+    access = Access.on_loopback((*config.hosts, name), config.origins)
+    return Server(create_app(node, access), node, listener=listener)
