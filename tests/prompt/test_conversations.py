@@ -30,6 +30,10 @@ def says_null(asked: Request) -> bool:
     return any(map(has_null, schemas)) or any("null" in text for text in arguments)
 
 
+OPTIONAL = ": Optional[str] = None"
+"""How Command R's template declares a parameter that need not be given, in the signature that it writes of a function."""
+
+
 @pytest.mark.parametrize("name", ALL)
 def test_every_template_writes_every_conversation(name) -> None:
     """Nothing ends in an error, nothing that is absent is printed, and the private alphabet changes nothing.
@@ -39,7 +43,8 @@ def test_every_template_writes_every_conversation(name) -> None:
     for place, (which, asked) in enumerate(CONVERSATIONS.items()):
         effort = EFFORTS[(place + len(name)) % len(EFFORTS)]
         got = write(name, normalise(asked), effort)
-        assert "None" not in got.plain or says_null(asked), which
+        told = got.plain.replace(OPTIONAL, "")
+        assert "None" not in told or says_null(asked), which
         assert got.plain == written_plainly(name, got.given), which
 
 
