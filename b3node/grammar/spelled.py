@@ -16,6 +16,7 @@ the schema; what is neither exact nor noted is a refusal (`Inexact`) with a plac
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Final
 
@@ -48,7 +49,7 @@ _BEGINNINGS: Final[Charset] = union(
 """What a number, a quoted text, a list or an object begins with in JSON or in Python, and white space before any value."""
 
 
-class Spelled:
+class Spelled(ABC):
     """The writer of one schema's arguments; what a member and a value look like is for subclasses to say.
 
     Args:
@@ -79,13 +80,13 @@ class Spelled:
         return (*before, *self.members(lits, behind))
 
     # ---------------------------------------------------------------------------- for subclasses
+    @abstractmethod
     def named(self, name: str, lits: Lits) -> Row:
         """One member under its name."""
-        raise NotImplementedError
 
+    @abstractmethod
     def other(self, lang: Lang, lits: Lits) -> Row:
         """One member under any name of a language."""
-        raise NotImplementedError
 
     # ---------------------------------------------------------------------------------- members
     def members(self, lits: Lits, end: Row) -> Row:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Final
 
@@ -125,13 +126,13 @@ class Deep(Spelled):
         self.note(lits, "maxItems", "minItems")
         return -1
 
+    @abstractmethod
     def texts(self, lits: Lits) -> Iterator[Row]:
         """The strings of an obligation."""
-        raise NotImplementedError
 
+    @abstractmethod
     def items(self, item: int, low: int, high: int) -> Row:
         """A list of `low` to `high` items (-1: any number)."""
-        raise NotImplementedError
 
 
 class Quoted(Deep):

@@ -210,7 +210,7 @@ def _tagged(pieces: _Pieces, samples: Samples) -> tuple[Arguments, str, str] | N
     close = close if pieces.end.startswith(close) else parts.close
     named, kind, kind_close = _kind(pieces.to_value, pieces.to_number)
     python = "True" in samples.calls({KEY: {VALUE: [True]}})
-    arguments = TaggedArguments(parts.open, named, close, kind, kind_close, python)  # type: ignore[arg-type]
+    arguments = TaggedArguments(parts.open, named, close, kind, kind_close, python)  # type: ignore[arg-type]  # one of the kinds
     return arguments, pieces.to_key[: -len(parts.open)], re.escape(close)
 
 
