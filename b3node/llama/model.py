@@ -154,7 +154,7 @@ def _load(path: str, gpu_layers: int | None, progress: Callable[[float], None]) 
 def _load_mode(path: Path, gpu_layers: int | None) -> int:
     """Into memory of its own, where a CPU computes and there is room enough; else as the file is mapped.
 
-    A file's pages are small ones, and a step reads them all (see `workers.engine_client`).
+    A file's pages are small ones, and a step reads them all (see `workers.tunables`).
     """
     fits = path.stat().st_size <= free_memory() // _ROOM
     return int(lib.LLAMA_LOAD_MODE_NONE if gpu_layers == 0 and fits else lib.LLAMA_LOAD_MODE_AUTO)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import os
 import time
 from collections.abc import Callable
 from typing import Final
@@ -38,6 +37,7 @@ from b3node.workers.orders import EngineOrder
 from b3node.workers.patience import Patience
 from b3node.workers.served import ModelFacts, State
 from b3node.workers.supervisor import Supervisor
+from b3node.workers.tunables import tunables
 
 RESERVED_OUTPUT: Final = 512
 """Tokens of output that admission counts on when a request names no limit (contract: else 512)."""
@@ -89,7 +89,7 @@ class EngineClient:
             hear=self._hear,
             ended=self._ended,
             backoff=Backoff(first=patience.pause, most=patience.crashes),
-            environment=_environment(),
+            environment=tunables(),
         )
 
     @property
@@ -274,18 +274,6 @@ class EngineClient:
         if usual is None:
             return patience.silence_most
         return min(max(patience.silence, patience.silence_steps * usual), patience.silence_most)
-
-
-def _environment() -> dict[str, str]:
-    """What an engine needs before its first instruction: memory in huge pages.
-
-    A step reads all weights, so with pages of 4 KiB it waits for their addresses as well: 5 % of a step on a virtual
-    machine. Most systems give huge pages to programs that ask, and glibc asks when it is told to.
-    """
-    given = os.environ.get("GLIBC_TUNABLES", "")
-    if "glibc.malloc.hugetlb" in given:
-        return {}
-    return {"GLIBC_TUNABLES": f"{given}:glibc.malloc.hugetlb=1".lstrip(":")}
 
 
 def down(model: str) -> Refusal:

@@ -12,7 +12,7 @@ import pytest
 
 from b3node.config import ModelConfig
 from b3node.engine.messages import Step
-from b3node.workers.engine_client import DOWN_RETRY, EngineClient, _environment
+from b3node.workers.engine_client import DOWN_RETRY, EngineClient
 from b3node.workers.fleet import _order
 from b3node.workers.patience import Patience
 from tests.nodes import Answer, RunningFleet, running_fleet, slay, until
@@ -221,23 +221,6 @@ def test_an_engine_that_runs_something_owes_a_step_to_nobody_too() -> None:
     assert client._owes_since is not None
     client._hear(step(0.01, running=0))
     assert client._owes_since is None
-
-
-@pytest.mark.parametrize(
-    ("given", "asked"),
-    [
-        (None, {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}),
-        ("glibc.a.b=2", {"GLIBC_TUNABLES": "glibc.a.b=2:glibc.malloc.hugetlb=1"}),
-        ("glibc.malloc.hugetlb=0", {}),
-    ],
-)
-def test_engines_ask_for_huge_pages_unless_the_operator_has_spoken(monkeypatch, given, asked) -> None:
-    """Other settings of glibc are kept."""
-    if given is None:
-        monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
-    else:
-        monkeypatch.setenv("GLIBC_TUNABLES", given)
-    assert _environment() == asked
 
 
 async def stands_still(client: EngineClient) -> list[str]:
