@@ -157,6 +157,9 @@ class _NoGrammar:
     def refused(self) -> Places | None:
         return None
 
+    def forced(self, most: int) -> bytes:
+        return b"" * most
+
     def accept(self, token: int) -> None:
         raise ValueError(token)
 

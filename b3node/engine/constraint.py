@@ -46,6 +46,14 @@ class Constraint(Protocol):
         """
         ...
 
+    def forced(self, most: int) -> bytes:
+        """Text that comes next whatever is drawn, at most so many bytes of it; b"" where none is known.
+
+        Each of its bytes is the only one that may come, and the text may not end before it. Where the constraint
+        stands is not changed.
+        """
+        ...
+
 
 class Grammar(Constraint, Protocol):
     """A constraint by the text that is written, in which it can look ahead."""

@@ -117,6 +117,10 @@ class Guide:
         """All tokens that are not allowed, where they are few."""
         return self._now.refused()
 
+    def forced(self, most: int) -> bytes:
+        """Text that comes next whatever is drawn: where the grammar holds, what it forces."""
+        return self._now.forced(most)
+
     def accept(self, token: int) -> None:
         """Goes on with a token that was allowed. Raises `ValueError` for any other."""
         self._now.accept(token)

@@ -36,6 +36,11 @@ class Free:
         """All of them."""
         return self._refused
 
+    def forced(self, most: int) -> bytes:
+        """b"": hardly anything is refused."""
+        del most
+        return b""
+
     def accept(self, token: int) -> None:
         """Changes nothing. Raises `ValueError` if the token is refused."""
         if not self.freedom.allowed[token] or (self.refusing.size and token in self.refusing):
@@ -89,6 +94,11 @@ class Forced:
         """None: all others are."""
         return None
 
+    def forced(self, most: int) -> bytes:
+        """b"": these tokens are given, and may be special ones."""
+        del most
+        return b""
+
     def accept(self, token: int) -> None:
         """Goes on. Raises `ValueError` if the token is another one."""
         if token != self.left[-1]:
@@ -110,6 +120,11 @@ class Nothing:
     def refused(self) -> Places | None:
         """None: they are not few."""
         return None
+
+    def forced(self, most: int) -> bytes:
+        """b"": there is no text any more."""
+        del most
+        return b""
 
     def accept(self, token: int) -> None:
         """Raises `ValueError`."""
@@ -158,6 +173,10 @@ class Opening:
     def refused(self) -> Places | None:
         """None: they are not few."""
         return None
+
+    def forced(self, most: int) -> bytes:
+        """b"" as long as both ways are open; then it is the grammar's."""
+        return self.grammar.forced(most) if self.left is None and self.grammar else b""
 
     def accept(self, token: int) -> None:
         """Goes on in all ways that the token leaves open. Raises `ValueError` if it leaves none."""

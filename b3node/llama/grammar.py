@@ -50,6 +50,8 @@ STACK: Final = 256 * 1024 * 1024
 _REPEAT: Final = re.compile(r"\{([0-9]{1,9})(?:,([0-9]{0,9}))?\}")
 _BANNED: Final = re.compile(b"[\0" + re.escape(STAND_INS) + b"]")
 _NEGATED: Final = "[^"
+_COMMON: Final = b'", ]01ABab'
+"""Bytes of which mostly two may come where more than one may."""
 _BATCH: Final = 4096
 _CANDIDATE: Final = np.dtype([("id", np.int32), ("logit", np.float32), ("p", np.float32)])
 """llama_token_data (llama.h)."""
@@ -155,6 +157,9 @@ class Tokens:
             self.room.ctypes.data_as(ctypes.POINTER(lib.llama_token_data)), 0, -1, False
         )
         self._alone: Final = alone
+        self.any_byte: Final = len(alone) == 255 - len(STAND_INS)
+        """Whether every byte that a grammar can say has a token of its own."""
+        self.common: Final = np.array([alone[byte] for byte in _COMMON if byte in alone], np.int32)
 
     def spelling(self, text: bytes) -> int:
         """A plain token that `text` begins with; -1 if there is none."""
@@ -220,6 +225,26 @@ class Grammar:
     def refused(self) -> Places | None:
         """None: what a grammar refuses is never known before it is asked."""
         return None
+
+    def forced(self, most: int) -> bytes:
+        """The text that has to come next; see `engine.constraint.Constraint.forced`.
+
+        It is found byte by byte, so only where a refused byte says what it seems to say (see above), and where there
+        is a token of every byte. What special tokens say is never part of it.
+        """
+        known = self._tokens
+        if not (self._positive and known.any_byte) or np.count_nonzero(self.allows(known.common)) > 1:
+            return b""
+        asked = np.concatenate((known.one_byte, known.eog, np.array(list(self._stood), np.int32)))
+        behind, text = self.clone(), b""
+        while len(text) < most:
+            places = np.flatnonzero(behind.allows(asked))
+            if places.size != 1 or places[0] >= known.one_byte.size:
+                break
+            token = int(asked[places[0]])
+            behind.accept(token)
+            text += known.pieces[token]
+        return text
 
     def after(self, text: bytes) -> Grammar | None:
         """A grammar behind `text`, or None; see `engine.constraint.Grammar.after`."""

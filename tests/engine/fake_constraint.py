@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection
 
 import numpy as np
@@ -47,6 +48,10 @@ class FakeConstraint:
 
     def refused(self) -> None:
         return None
+
+    def forced(self, most: int) -> bytes:
+        ahead = itertools.takewhile(lambda now: len(now) == 1, self.allowed[len(self.accepted) :])
+        return bytes(token for now in itertools.islice(ahead, most) for token in now)
 
     def after(self, text: bytes) -> FakeConstraint | None:
         behind = FakeConstraint(*self.allowed, narrows=self.narrows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Iterable, Sequence as Many
 from dataclasses import dataclass, field
 
@@ -79,6 +80,11 @@ class TextGrammar:
 
     def refused(self) -> None:
         return None
+
+    def forced(self, most: int) -> bytes:
+        behind = [text[len(self.written) :] for text in self.texts if text.startswith(self.written)]
+        same = itertools.takewhile(lambda column: len(set(column)) == 1, zip(*behind, strict=False))
+        return bytes(column[0] for column in same).partition(MARK)[0][:most]
 
     def after(self, text: bytes) -> TextGrammar | None:
         written = self.written + text
