@@ -11,12 +11,12 @@ from b3node import __version__
 
 COMMANDS: Final = {
     "ask": "b3node.cli.ask",
-    "demo": "b3node.cli.serve",
+    "demo": "b3node.cli.demo",
     "grammar": "b3node.cli.grammar",
     "render": "b3node.cli.render",
     "serve": "b3node.cli.serve",
 }
-"""Each command and the module that has it under its name. A server takes a second to import, and `ask` needs none."""
+"""Each command and the module that has it under its name. What one of them needs takes a while to import."""
 
 
 class Commands(click.Group):

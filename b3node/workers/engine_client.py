@@ -31,6 +31,7 @@ from b3node.engine.messages import (
 )
 from b3node.errors import Refusal
 from b3node.prompt.prepared import Prepared
+from b3node.workers.ahead import ENGINE
 from b3node.workers.backoff import Backoff
 from b3node.workers.generation import Mailbox
 from b3node.workers.orders import EngineOrder
@@ -83,7 +84,7 @@ class EngineClient:
         self._watchdog: asyncio.Task[None] | None = None
         self._child: Supervisor[FromEngine] = Supervisor(
             f"engine {model}",
-            "b3node.workers.engine_process",
+            ENGINE,
             FromEngine,  # type: ignore[arg-type]  # a union is a type to msgspec
             order,
             hear=self._hear,

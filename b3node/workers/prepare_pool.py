@@ -16,6 +16,7 @@ from b3node.contract.request import Request
 from b3node.errors import Refusal
 from b3node.prompt.prepared import Prepared
 from b3node.prompt.traits import Traits
+from b3node.workers.ahead import PREPARE
 from b3node.workers.backoff import Backoff
 from b3node.workers.orders import (
     Answer,
@@ -57,7 +58,7 @@ class PrepareWorker:
         self._answer: asyncio.Future[Prepared] | None = None
         self._child: Supervisor[FromPrepare] = Supervisor(
             f"prepare {model} {number}",
-            "b3node.workers.prepare_process",
+            PREPARE,
             FromPrepare,  # type: ignore[arg-type]  # a union is a type to msgspec
             order,
             hear=self._hear,

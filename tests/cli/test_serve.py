@@ -14,8 +14,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from b3node import embedded
-from b3node.cli import serve as serving
+from b3node.cli import configured as configuring
+from b3node.cli.demo import QUESTION
 from b3node.cli.main import main
+from b3node.cli.serve import serve
 from b3node.config import Config, ConfigError, ModelConfig
 from tests.nodes import NodeProcess, node_process
 from tests.zoo.zoo import Zoo
@@ -31,10 +33,10 @@ def refused(*arguments: str) -> Result:
     return result
 
 
-def configured(*arguments: str, command: click.Command = serving.serve) -> Config:
+def configured(*arguments: str, command: click.Command = serve) -> Config:
     """What a command line makes of the configuration."""
     context = command.make_context("serve", [*arguments])
-    return serving._configured(**{key: value for key, value in context.params.items() if key != "quiet"})
+    return configuring.configured(**{key: value for key, value in context.params.items() if key != "quiet"})
 
 
 @pytest.mark.parametrize(
@@ -58,7 +60,7 @@ def test_what_cannot_be_meant_is_refused(
     monkeypatch: pytest.MonkeyPatch, arguments: list[str], said: str
 ) -> None:
     """Exit status 1 and one line that says what is wrong and where, before anything is started."""
-    monkeypatch.setattr(serving, "_embedded", lambda: {"m": ModelConfig(path=__file__)})
+    monkeypatch.setattr(configuring, "_embedded", lambda: {"m": ModelConfig(path=__file__)})
 
     assert f"Error: {said}" in refused(*arguments).stderr
 
@@ -129,7 +131,7 @@ def test_the_embedded_model_is_served_when_none_is_named() -> None:
         pytest.skip(str(error))
     with node_process(None, "--ctx", "256") as node:
         assert node.said[0] == f"No model is configured: serving the embedded one, {embedded.MODEL_ID}."
-        answer = node.post(embedded.MODEL_ID, serving.QUESTION, max_output_tokens=12)
+        answer = node.post(embedded.MODEL_ID, QUESTION, max_output_tokens=12)
 
     assert "Paris" in answer.text
 
@@ -203,7 +205,17 @@ def test_a_demo_without_a_model_that_works_fails(tmp_path: Path) -> None:
 def test_the_server_is_imported_beside_the_engines() -> None:
     """What takes a second to import is not imported before engines have been started."""
     program = (
-        "import sys, b3node.cli.serve; print({'litestar', 'uvicorn', 'b3node.api.app'} & {*sys.modules})"
+        "import sys, b3node.cli.running; print({'litestar', 'uvicorn', 'b3node.api.app'} & {*sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert done.stdout == "set()\n"
+
+
+def test_a_models_processes_are_started_before_the_node_is_imported() -> None:
+    """The command by itself imports nothing that takes longer than to start a process."""
+    program = (
+        "import sys, b3node.cli.serve; print({'msgspec', 'rich', 'structlog', 'asyncio'} & {*sys.modules})"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 

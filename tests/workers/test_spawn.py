@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from b3node.workers import spawn as spawning
+from b3node.workers.ahead import ahead
+from b3node.workers.spawn import spawn, spawn_ahead
 from tests.nodes import NodeProcess, children, is_alive, node_process, until
 from tests.zoo.zoo import Zoo
 
@@ -130,3 +133,31 @@ def test_a_child_without_its_parent_does_not_start() -> None:
         ]
 
     assert said == [b"goes on\n", b""]
+
+
+def test_a_child_that_was_started_ahead_is_handed_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever starts such a child first gets it, the next one gets one of its own; other variables, another child."""
+    monkeypatch.setattr(spawning, "_ahead", {})
+    spawn_ahead("b3node.workers.prepare_process")
+    (ready,) = (process.pid for process, _ in spawning._ahead.values())
+    started = [
+        spawn("b3node.workers.prepare_process", environment={"B": "3"}),
+        spawn("b3node.workers.prepare_process"),
+        spawn("b3node.workers.prepare_process"),
+    ]
+    for process, sock in started:
+        sock.close()
+        process.kill()
+        process.wait()
+
+    assert [process.pid == ready for process, _ in started] == [False, True, False]
+
+
+def test_children_that_nobody_took_are_gone_behind_their_context() -> None:
+    """A command that is refused after all leaves no process behind."""
+    with ahead():
+        pids = [process.pid for process, _ in spawning._ahead.values()]
+
+    assert len(pids) == 2
+    assert not any(map(is_alive, pids))
+    assert not spawning._ahead
