@@ -34,6 +34,7 @@ MAX_TEXT: Final = 1 << 28
 _UNKNOWN, _CONTROL, _USER_DEFINED = 1 << 0, 1 << 3, 1 << 4
 _LSTRIP, _RSTRIP = 1 << 7, 1 << 8
 """llama_token_attr (llama.h)."""
+_SPECIAL: Final = _UNKNOWN | _CONTROL | _USER_DEFINED
 _KINDS: Final[tuple[tuple[int, Literal["control", "user_defined", "unknown"]], ...]] = (
     (_CONTROL, "control"),
     (_UNKNOWN, "unknown"),
@@ -69,10 +70,11 @@ class Vocabulary:
         self.n_vocab = int(lib.llama_vocab_n_tokens(self._vocab))
         if lib.llama_vocab_type(self._vocab) == lib.LLAMA_VOCAB_TYPE_NONE or self.n_vocab <= 0:
             raise VocabularyError("the model file has no vocabulary")
-        ids = range(self.n_vocab)
         self.pieces = tuple(_pieces(self._vocab, self.n_vocab))
         self.specials = tuple(_specials(self._vocab, self.n_vocab))
-        self.eog = frozenset(token for token in ids if lib.llama_vocab_is_eog(self._vocab, token))
+        is_eog = _unchecked(lib.llama_vocab_is_eog)
+        vocab = ctypes.c_void_p(self._vocab)
+        self.eog = frozenset(token for token in range(self.n_vocab) if is_eog(vocab, token))
         self.bos = self._known(lib.llama_vocab_bos(self._vocab))
         self.eos = self._known(lib.llama_vocab_eos(self._vocab))
         self.add_bos = bool(lib.llama_vocab_get_add_bos(self._vocab)) and self.bos is not None
@@ -172,22 +174,39 @@ class Vocabulary:
         return buffer.value.decode("utf-8", "replace")
 
 
-def _pieces(vocab: Any, count: int) -> Iterator[bytes]:
+def _unchecked(function: Any) -> Any:
+    """A function of the library without ctypes' checks of its arguments, which take longer than most calls.
+
+    Pointers must be given as ctypes' own values, and numbers as integers that fit. Only for tables: whatever comes from
+    outside goes through the checks.
+    """
+    bare = type(function)(ctypes.cast(function, ctypes.c_void_p).value)
+    bare.restype = function.restype
+    return bare
+
+
+def _pieces(vocab: int, count: int) -> Iterator[bytes]:
     """Every token's bytes, in the order of the ids."""
-    buffer = ctypes.create_string_buffer(256)
+    to_piece, pointer = _unchecked(lib.llama_token_to_piece), ctypes.c_void_p(vocab)
+    room = 256
+    buffer = ctypes.create_string_buffer(room)
+    view = memoryview(buffer)
     for token in range(count):
-        size = lib.llama_token_to_piece(vocab, token, buffer, len(buffer), 0, False)
+        size = to_piece(pointer, token, buffer, room, 0, 0)
         if size < 0:
-            buffer = ctypes.create_string_buffer(-size)
-            size = lib.llama_token_to_piece(vocab, token, buffer, len(buffer), 0, False)
-        yield buffer.raw[:size]
+            room = -size
+            buffer = ctypes.create_string_buffer(room)
+            view = memoryview(buffer)
+            size = to_piece(pointer, token, buffer, room, 0, 0)
+        yield view[:size].tobytes()
 
 
-def _specials(vocab: Any, count: int) -> Iterator[Special]:
+def _specials(vocab: int, count: int) -> Iterator[Special]:
     """Every token that is matched by its text, except for one whose text is no text."""
+    attributes_of, pointer = _unchecked(lib.llama_vocab_get_attr), ctypes.c_void_p(vocab)
     for token in range(count):
-        attributes = lib.llama_vocab_get_attr(vocab, token)
-        if not attributes & (_CONTROL | _UNKNOWN | _USER_DEFINED):
+        attributes = attributes_of(pointer, token)
+        if not attributes & _SPECIAL:
             continue
         with suppress(UnicodeDecodeError):
             text = (lib.llama_vocab_get_text(vocab, token) or b"").decode()
