@@ -6,6 +6,7 @@ import ctypes
 import sys
 from array import array
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,11 +18,11 @@ from b3node.llama.context import Context
 from b3node.llama.library import last_words, lib
 from b3node.llama.settings import Fit, Settings, fit, free_memory
 from b3node.llama.threads import Neighbours, Threads
-from b3node.llama.vocab import Vocabulary, VocabularyError
+from b3node.llama.vocab import Vocabulary, VocabularyError, size
 
 _ALL_LAYERS: Final = 999
-_PROOF: Final = 64
-"""Tokens of the first decode."""
+_PROOF: Final = 16
+"""Tokens of the first decode: as a prompt is computed, not as a single token, and yet soon done."""
 _ROOM: Final = 2
 """Weights are read into memory of their own while they are at most this part of what is free."""
 _STEP: Final = 0.01
@@ -36,10 +37,6 @@ class Model:
     """A loaded model: what the engine's process needs to know of it, and the backend that runs it."""
 
     def __init__(self, pointer: Any, settings: Settings, fitted: Fit, *, offloaded: bool) -> None:
-        try:
-            self.vocabulary = Vocabulary.of(pointer)
-        except VocabularyError as error:
-            raise LoadError(str(error)) from error
         self.fit = fitted
         self.offloaded = offloaded
         self.n_ctx_train = int(lib.llama_model_n_ctx_train(pointer))
@@ -50,7 +47,13 @@ class Model:
         self.token_bytes = self.state_bytes = 0
         self._model = pointer
         try:
-            self.backend = Context(pointer, self.vocabulary.n_vocab, fitted, offloaded=offloaded)
+            # Making a context clears the memory of its cache, and holds no lock of the interpreter meanwhile.
+            with ThreadPoolExecutor(1) as beside:
+                n_vocab, reading = size(pointer), beside.submit(Vocabulary.of, pointer)
+                self.backend = Context(pointer, n_vocab, fitted, offloaded=offloaded)
+            self.vocabulary = reading.result()
+        except VocabularyError as error:
+            raise LoadError(str(error)) from error
         except MemoryError as error:
             raise LoadError(f"no context of {fitted.cells} cells can be made: {error}") from error
 

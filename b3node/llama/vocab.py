@@ -67,9 +67,7 @@ class Vocabulary:
     def __init__(self, model: Any) -> None:
         self._model = model
         self._vocab = lib.llama_model_get_vocab(model)
-        self.n_vocab = int(lib.llama_vocab_n_tokens(self._vocab))
-        if lib.llama_vocab_type(self._vocab) == lib.LLAMA_VOCAB_TYPE_NONE or self.n_vocab <= 0:
-            raise VocabularyError("the model file has no vocabulary")
+        self.n_vocab = size(model)
         self.pieces = tuple(_pieces(self._vocab, self.n_vocab))
         self.specials = tuple(_specials(self._vocab, self.n_vocab))
         is_eog = _unchecked(lib.llama_vocab_is_eog)
@@ -172,6 +170,15 @@ class Vocabulary:
         buffer = ctypes.create_string_buffer(size + 1)
         lib.llama_model_meta_val_str(self._model, key.encode(), buffer, len(buffer))
         return buffer.value.decode("utf-8", "replace")
+
+
+def size(model: Any) -> int:
+    """How many tokens a loaded model knows. Raises `VocabularyError` if it has no vocabulary."""
+    vocab = lib.llama_model_get_vocab(model)
+    count = int(lib.llama_vocab_n_tokens(vocab))
+    if lib.llama_vocab_type(vocab) == lib.LLAMA_VOCAB_TYPE_NONE or count <= 0:
+        raise VocabularyError("the model file has no vocabulary")
+    return count
 
 
 def _unchecked(function: Any) -> Any:
