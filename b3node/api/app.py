@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from litestar import Litestar
+from litestar.plugins import PluginProtocol
 
 from b3node.api.access import Access
 from b3node.api.catalogue import models_route
@@ -29,7 +30,7 @@ def create_app(
         access: the names and origins that are let in; by default loopback's names and no web page.
         stall_seconds: how long one write may wait for a client that does not read.
     """
-    app = Litestar(
+    app = _Application(
         route_handlers=[
             responses_route(node, stall_seconds=stall_seconds),
             models_route(node),
@@ -47,3 +48,14 @@ def create_app(
     )
     app.asgi_handler = Exchange(app.asgi_handler, node, access)
     return app
+
+
+class _Application(Litestar):
+    """Litestar without the plugins that it adds for libraries which happen to be installed: no route here needs one.
+
+    Pydantic alone, which other packages bring along, takes longer to import than the rest of the application.
+    """
+
+    @staticmethod
+    def _get_default_plugins(plugins: list[PluginProtocol]) -> list[PluginProtocol]:
+        return plugins

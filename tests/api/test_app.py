@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -282,3 +284,14 @@ def test_an_exchange_is_needed_around_the_routes() -> None:
         "/readyz",
         "/schema/openapi.json",
     }
+
+
+def test_the_application_takes_no_library_for_being_installed() -> None:
+    """A node starts without what is only there for others."""
+    program = (
+        "import sys; from b3node.api.app import create_app; from b3node.service.node import Node;"
+        "create_app(Node('n', [])); print({'pydantic', 'openai'} & {*sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert done.stdout == "set()\n"
