@@ -10,9 +10,10 @@ from b3node.api.app import create_app
 from b3node.api.server import Server, serve
 from b3node.config import Config
 from b3node.service.node import Node
+from b3node.service.respond import warm_up
 from b3node.workers.served import ServedModel
 
-__all__ = ["front", "serve"]
+__all__ = ["front", "serve", "warm_up"]
 
 
 def front(config: Config, models: Iterable[ServedModel], listener: socket.socket, name: str) -> Server:

@@ -92,6 +92,7 @@ async def _serve_fleet(
         if loaded:
             url = f"http://{_in_url(config.host)}:{server.port}"
             _announce(url, fleet)
+            asyncio.get_running_loop().run_in_executor(None, front.warm_up)
             if then is not None and _any_ready(fleet):
                 await then(url)
         if then is None:

@@ -220,3 +220,14 @@ def test_a_models_processes_are_started_before_the_node_is_imported() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
     assert done.stdout == "set()\n"
+
+
+def test_what_only_some_requests_need_is_imported_behind_the_start() -> None:
+    """The judge of calls and the library behind it are not there at first, and then they are."""
+    program = (
+        "import sys; from b3node.cli import front; late = {'jsonschema', 'b3node.grammar.judge'};"
+        "print(late & {*sys.modules}); front.warm_up(); print(late <= {*sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert done.stdout == "set()\nTrue\n"
