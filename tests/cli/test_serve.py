@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from b3node.cli.demo import QUESTION
 from b3node.cli.main import main
 from b3node.cli.serve import serve
 from b3node.config import Config, ConfigError, ModelConfig
-from tests.nodes import NodeProcess, node_process
+from tests.nodes import NodeProcess, node_process, until
 from tests.zoo.zoo import Zoo
 
 HELLO = [b"Hello", b", ", b"world", b"!"]
@@ -80,6 +81,34 @@ def test_a_port_that_is_taken_is_told(zoo: Zoo) -> None:
         said = refused("--model", f"m={zoo.scripted(HELLO)}", "--port", str(port)).stderr
 
     assert f"Cannot listen on 127.0.0.1:{port}: Address already in use." in said
+
+
+def test_of_two_nodes_that_start_at_once_one_serves(zoo: Zoo) -> None:
+    """The other one says why not and ends, with exit status 1."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [
+        *COMMAND,
+        "serve",
+        "--model",
+        f"m={zoo.scripted(HELLO)}",
+        "--port",
+        str(port),
+        "--threads",
+        "1",
+    ]
+    nodes = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    try:
+        until(lambda: any(node.poll() is not None for node in nodes), "one of them gives up")
+        nodes.sort(key=lambda node: node.poll() is None)
+        loser, winner = nodes
+        assert loser.returncode == 1
+        assert f"Cannot listen on 127.0.0.1:{port}: Address already in use." in loser.communicate()[1]
+        winner.send_signal(signal.SIGTERM)
+        assert "could not" not in winner.communicate(timeout=60)[1]
+    finally:
+        for node in nodes:
+            node.kill()
 
 
 def test_a_missing_embedded_model_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
