@@ -1,4 +1,4 @@
-"""`GET /healthz`: the process answers. `GET /readyz`: it can be sent requests, because every model decodes."""
+"""`GET /healthz`: the process answers. `GET /readyz`: it can be sent requests, because every model prepares and decodes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def healthz_route(node: Node) -> HTTPRouteHandler:
 
 
 def readyz_route(node: Node) -> HTTPRouteHandler:
-    """Litestar's handler; 503 with `Retry-After` while the node drains or a model does not decode."""
+    """Litestar's handler; 503 with `Retry-After` while the node drains or a model does not prepare or decode."""
     health = Health(node)
 
     @HTTPRouteHandler(READYZ, http_method=[HttpMethod.GET, HttpMethod.HEAD], name="readyz")

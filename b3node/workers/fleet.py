@@ -91,14 +91,17 @@ class FleetModel:
     async def prepare(self, request: Request) -> Prepared:
         """The request's prompt as tokens, made by a prepare worker. Raises `Refusal`."""
         self.require_ready()
-        n_ctx = self.facts.n_ctx if self.facts is not None else 0
-        return await self._counting_pool().prepare(request, n_ctx)
+        return await self._counting_pool().prepare(request, self._n_ctx)
 
     def submit(
         self, prepared: Prepared, *, sampling: Sampling, max_tokens: int | None, namespace: str
     ) -> Mailbox:
         """Hands a prompt to the engine. Raises `Refusal`."""
         return self.engine.submit(prepared, sampling=sampling, max_tokens=max_tokens, namespace=namespace)
+
+    async def prepares(self, within: float) -> bool:
+        """Whether its workers prepare prompts; see `PreparePool.probe`."""
+        return not self._has_no_prompts() and await self._counting_pool().probe(within, self._n_ctx)
 
     async def probe(self, within: float) -> bool:
         """Whether the engine decodes; see `EngineClient.probe`."""
@@ -129,6 +132,10 @@ class FleetModel:
             self._pool_counts = True
             self._pool.retry()
         return self._pool
+
+    @property
+    def _n_ctx(self) -> int:
+        return self.facts.n_ctx if self.facts is not None else 0
 
     def _has_no_prompts(self) -> bool:
         return self._pool_counts and self._pool.failed

@@ -12,9 +12,9 @@ class Patience(msgspec.Struct, frozen=True, kw_only=True):
     is longer, but never for more than `silence_most`. Until it has made its first step nobody knows what is
     usual, so `silence_most` holds then.
 
-    A prepare worker may take `prepare` for one request (a template takes milliseconds; this is for busy
-    machines), and `prepare_megabyte` for each megabyte of the request on top, because tokenizing one takes up to
-    2.6 s. Loading a vocabulary and trying its template may take `prepare_load`. A request waits for a worker
+    A prepare worker may compute for `prepare` on one request (a template takes milliseconds), and `prepare_megabyte` on
+    top for each megabyte of the request, because tokenizing one takes up to 2.6 s. That is CPU time: on a machine that
+    has none to spare it may last `prepare_starved` times as long. Loading a vocabulary and trying its template may take `prepare_load`. A request waits for a worker
     that starts or is busy for `worker`.
 
     `pause` is the wait before the first restart of a child that crashed; it doubles from crash to crash. An
@@ -26,6 +26,7 @@ class Patience(msgspec.Struct, frozen=True, kw_only=True):
     silence_most: float = 60.0
     prepare: float = 2.0
     prepare_megabyte: float = 4.0
+    prepare_starved: float = 4.0
     prepare_load: float = 60.0
     worker: float = 30.0
     pause: float = 1.0

@@ -12,12 +12,13 @@ from typing import Final
 
 import structlog
 
-from b3node.contract.request import Request
+from b3node.contract.request import Message, Request, TextPart
 from b3node.errors import Refusal
 from b3node.prompt.prepared import Prepared
 from b3node.prompt.traits import Traits
 from b3node.workers.ahead import PREPARE
 from b3node.workers.backoff import Backoff
+from b3node.workers.cputime import cpu_seconds
 from b3node.workers.orders import (
     Answer,
     Ask,
@@ -33,6 +34,11 @@ from b3node.workers.supervisor import Supervisor
 
 _PAUSE: Final = 1.0
 """Seconds between two starts at most: what clients send must not keep a model from working for longer."""
+_LOOK: Final = 0.02
+"""Seconds between two looks at what a process has computed at least; the kernel counts in hundredths."""
+_FRESH: Final = 5.0
+"""Seconds for which an answer proves that prompts can be prepared."""
+_TRIAL: Final = Request(model="", input=(Message("user", (TextPart("Hello"),)),))
 _log = structlog.get_logger("b3node.workers")
 
 
@@ -50,6 +56,8 @@ class PrepareWorker:
         """Set once its first start is over, one way or the other."""
         self.failed = False
         """Whether it has never been ready and has ended: something is wrong with the model, not with a request."""
+        self.answered = float("-inf")
+        """When it last gave a client's answer (monotonic seconds)."""
         self.traits: Traits | None = None
         """What it said of the model when it was ready first."""
         self._model = model
@@ -90,25 +98,38 @@ class PrepareWorker:
     async def ask(self, request: Request, n_ctx: int) -> Prepared:
         """The prompt prepared for a context of `n_ctx` tokens; a process that takes too long for it is killed.
 
+        What computes for too long is refused as too much; where the machine had no time for it, it may come again.
+
         Raises:
             Refusal: the request cannot be prepared, or the process died under it.
             PrepareError: a bug.
         """
         self._answer = asyncio.get_running_loop().create_future()
         size = self._child.send(Ask(request, time.time(), n_ctx))
+        budget = self._patience.prepare + self._patience.prepare_megabyte * size / 1e6
         try:
-            async with asyncio.timeout(self._patience.prepare + self._patience.prepare_megabyte * size / 1e6):
-                return await self._answer
-        except TimeoutError:
-            self.ready.clear()
-            self._child.kill("a request took too long", counts=False)
-            raise Refusal(
-                "invalid_request",
-                "The input took too long to prepare; send less text in one request.",
-                param="input",
-            ) from None
+            return await self._answered(self._answer, budget)
         finally:
             self._answer = None
+
+    async def _answered(self, answer: asyncio.Future[Prepared], budget: float) -> Prepared:
+        """What the process answers, unless it computes for `budget` seconds, or waits too long for the CPU."""
+        end = time.monotonic() + budget * self._patience.prepare_starved
+        before = self._computed()
+        used, left = 0.0, budget
+        while used < budget and left > 0.0:
+            await asyncio.wait({answer}, timeout=max(min(budget - used, left), _LOOK))
+            if answer.done():
+                return answer.result()
+            left = end - time.monotonic()
+            used = budget if before is None else (self._computed() or 0.0) - before
+        self.ready.clear()
+        self._child.kill("a request took too long", counts=False)
+        raise _too_much() if used >= budget else _starved()
+
+    def _computed(self) -> float | None:
+        """CPU seconds of the process so far; None where that is not known."""
+        return cpu_seconds(self.pid) if self.pid is not None else None
 
     def _hear(self, message: FromPrepare) -> None:
         match message:
@@ -124,8 +145,10 @@ class PrepareWorker:
             case Broke(trace=trace):
                 self._break_off(PrepareError(trace))
             case Answer(prepared=prepared) if self._answer is not None and not self._answer.done():
+                self.answered = time.monotonic()
                 self._answer.set_result(prepared)
             case Refused(code=code, message=words, param=param):
+                self.answered = time.monotonic()
                 self._break_off(Refusal(code, words, param=param))
 
     def _ended(self, again: bool) -> None:  # noqa: FBT001 - a callback with one argument
@@ -208,6 +231,23 @@ class PreparePool:
         work.add_done_callback(self._done)
         return await asyncio.shield(work)
 
+    async def probe(self, within: float, n_ctx: int) -> bool:
+        """Whether a worker that is up has answered in the last seconds, else whether one answers `within` seconds.
+
+        A template that refuses what it is tried with answers too.
+        """
+        fresh = time.monotonic() - _FRESH
+        if any(worker.ready.is_set() and worker.answered > fresh for worker in self.workers):
+            return True
+        try:
+            async with asyncio.timeout(within):
+                await self.prepare(_TRIAL, n_ctx)
+        except Refusal as refusal:
+            return refusal.status < 500
+        except (TimeoutError, PrepareError):
+            return False
+        return True
+
     async def _ask(self, worker: PrepareWorker, request: Request, n_ctx: int) -> Prepared:
         try:
             async with asyncio.timeout(self._patience.worker):
@@ -223,6 +263,20 @@ class PreparePool:
         self._work.discard(work)
         if not work.cancelled():
             work.exception()
+
+
+def _too_much() -> Refusal:
+    return Refusal(
+        "invalid_request", "The input took too long to prepare; send less text in one request.", param="input"
+    )
+
+
+def _starved() -> Refusal:
+    return Refusal(
+        "capacity_unavailable",
+        "The machine is too busy to prepare the input; try again in a moment.",
+        retry_after=2,
+    )
 
 
 def _busy() -> Refusal:

@@ -108,6 +108,10 @@ class ServedModel(Protocol):
         """
         ...
 
+    async def prepares(self, within: float) -> bool:
+        """Whether a prompt was prepared in the last seconds, else whether one is `within` seconds."""
+        ...
+
     async def probe(self, within: float) -> bool:
         """Whether a real token was decoded in the last 60 s, else whether one is `within` seconds."""
         ...

@@ -233,8 +233,8 @@ def test_liveness_is_not_readiness(node: Running) -> None:
         "status": "not_ready",
         "node": "n1",
         "models": [
-            {"id": MODEL, "state": "ready", "decodes": True},
-            {"id": "tests/down", "state": "restarting", "decodes": False},
+            {"id": MODEL, "state": "ready", "prepares": True, "decodes": True},
+            {"id": "tests/down", "state": "restarting", "prepares": False, "decodes": False},
         ],
     }
 

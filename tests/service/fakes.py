@@ -148,6 +148,7 @@ class FakeModel:
         self.requests: list[Request] = []
         self.preparing: Callable[[], Awaitable[None]] | None = None
         self.probing: Callable[[], Awaitable[bool]] | None = None
+        self.trying: Callable[[], Awaitable[bool]] | None = None
 
     def require_ready(self) -> None:
         if self.state != "ready":
@@ -170,3 +171,6 @@ class FakeModel:
 
     async def probe(self, within: float) -> bool:
         return self.state == "ready" if self.probing is None else await self.probing()
+
+    async def prepares(self, within: float) -> bool:
+        return True if self.trying is None else await self.trying()

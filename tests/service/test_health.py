@@ -28,14 +28,26 @@ def test_ready_means_that_every_model_decodes() -> None:
     assert status(FakeModel(), deaf) == "not_ready"
 
 
+def test_ready_means_that_prompts_can_be_prepared() -> None:
+    """An engine that decodes is of no use to anybody whose request does not reach it; both are told of each model."""
+    dumb = FakeModel(name="dumb")
+    dumb.trying = no
+    readiness = asyncio.run(Health(Node("n1", [FakeModel(), dumb])).readiness())
+
+    assert readiness.status == "not_ready"
+    assert [(health.prepares, health.decodes) for health in readiness.models] == [(True, True), (False, True)]
+
+
 def test_a_model_that_is_not_up_is_not_asked() -> None:
     """While an engine loads or restarts, its probe would only fail slowly."""
     model = FakeModel(state="restarting")
-    model.probing = broken
+    model.probing = model.trying = broken
     readiness = asyncio.run(Health(Node("n1", [model])).readiness())
 
     assert readiness.status == "not_ready"
-    assert [(health.state, health.decodes) for health in readiness.models] == [("restarting", False)]
+    assert [(health.state, health.prepares, health.decodes) for health in readiness.models] == [
+        ("restarting", False, False)
+    ]
 
 
 def test_a_probe_that_breaks_is_an_answer() -> None:

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -127,6 +130,107 @@ def test_a_request_over_its_budget_is_refused_and_its_worker_replaced(
             assert first is not None
             await soon(lambda: not is_alive(first))
             await soon(workers.workers[0].ready.is_set)
+
+    run(main())
+
+
+def test_a_request_that_the_machine_has_no_time_for_is_told_to_come_back(model: Path) -> None:
+    """A worker that is not let compute says nothing about the input: the client hears 503 and when to try again, and
+    the next one finds a new worker.
+    """
+
+    async def main() -> None:
+        async with pool(model, Patience(prepare=0.1, pause=3600.0)) as workers:
+            first = workers.workers[0].pid
+            assert first is not None
+            os.kill(first, signal.SIGSTOP)
+            with pytest.raises(Refusal) as caught:
+                await workers.prepare(saying("Hello!"), 4096)
+            assert (caught.value.code, caught.value.retry_after) == ("capacity_unavailable", 2)
+            assert text_of(await patiently(workers, "Hello!")) == "Hello!"
+            assert workers.workers[0].pid != first
+
+    run(main())
+
+
+async def patiently(workers: PreparePool, text: str) -> Prepared:
+    """A prompt, asked for again as long as the machine has no time for it."""
+    while True:
+        with suppress(Refusal):
+            return await workers.prepare(saying(text), 4096)
+
+
+def test_a_worker_that_waits_for_the_machine_is_waited_for(model: Path) -> None:
+    """What counts is what it has computed, however long that lasts."""
+
+    async def main() -> None:
+        async with pool(model, Patience(prepare=0.5, prepare_starved=1000.0)) as workers:
+            first = workers.workers[0].pid
+            assert first is not None
+            os.kill(first, signal.SIGSTOP)
+            asked = asyncio.ensure_future(workers.prepare(saying("Hello!"), 4096))
+            await asyncio.sleep(1.0)
+            os.kill(first, signal.SIGCONT)
+            assert text_of(await asked) == "Hello!"
+            assert workers.workers[0].pid == first
+
+    run(main())
+
+
+def test_where_nobody_knows_what_was_computed_the_clock_decides(
+    model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On such a system an endless request is its client's fault after a while, as ever."""
+    monkeypatch.setattr(prepare_pool, "cpu_seconds", lambda _: None)
+
+    async def main() -> None:
+        async with pool(model, Patience(prepare=0.2)) as workers:
+            with pytest.raises(Refusal) as caught:
+                await workers.prepare(saying(ENDLESS), 4096)
+            assert (caught.value.code, caught.value.param) == ("invalid_request", "input")
+
+    run(main())
+
+
+def test_a_probe_prepares_a_prompt(model: Path) -> None:
+    """It asks a worker, unless one has just answered; a worker that does not answer fails it within its time."""
+
+    async def main() -> None:
+        async with pool(model, Patience(prepare=60.0, pause=3600.0)) as workers:
+            worker = workers.workers[0]
+            assert await workers.probe(30.0, 4096)
+            assert worker.pid is not None
+            os.kill(worker.pid, signal.SIGSTOP)
+            assert await workers.probe(0.1, 4096), "it has just answered"
+            worker.answered = float("-inf")
+            assert not await workers.probe(0.1, 4096)
+            slay(worker.pid)
+            await soon(lambda: not worker.ready.is_set())
+            worker.answered = time.monotonic()
+            assert not await workers.probe(0.1, 4096), "what has answered is gone"
+
+    run(main())
+
+
+def test_a_template_that_takes_only_some_requests_prepares_prompts(zoo: Zoo) -> None:
+    """A refusal is an answer; a bug is none."""
+
+    async def main() -> None:
+        path = zoo.scripted(
+            [b"Hello"], template="{{ messages[0]['content'] if messages[0]['content'] != 'Hello' }}"
+        )
+        async with pool(path, Patience(prepare=60.0)) as workers:
+            assert await workers.probe(30.0, 4096)
+
+        async with pool(path, Patience(prepare=60.0)) as workers:
+            worker = workers.workers[0]
+            assert worker.pid is not None
+            os.kill(worker.pid, signal.SIGSTOP)
+            probing = asyncio.ensure_future(workers.probe(30.0, 4096))
+            await soon(lambda: worker._answer)
+            worker._hear(Broke("Traceback ..."))
+            assert not await probing
+            os.kill(worker.pid, signal.SIGCONT)
 
     run(main())
 
