@@ -1,5 +1,7 @@
 """The table as a picture: one bar a ratio, on a logarithmic scale, to the right where b3node does better.
 
+A thin line at a bar's end spans the quartiles of the pairs that the ratio is the median of.
+
 An SVG written by hand: it needs no library, shows in every browser and on every page, and diffs as text.
 """
 
@@ -10,6 +12,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Final
 
+from bench.pairs import Summary
 from bench.table import Line, number
 
 _LABELS, _PLOT, _VALUES = 300, 420, 190
@@ -22,7 +25,7 @@ _TICKS: Final = (1 / 4, 1 / 2, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 def draw(found: Sequence[Line], *, title: str, below: str) -> str:
     """An SVG document of all lines that have a ratio."""
     shown = [(line, line.advantage) for line in found if line.advantage is not None]
-    scale = _Scale([advantage for _, advantage in shown if advantage])
+    scale = _Scale([end for _, found in shown for end in (found.lower, found.upper)])
     height = _TOP + _LINE * len(shown) + _BOTTOM
     width = _LABELS + _PLOT + _VALUES
     parts = [
@@ -30,7 +33,9 @@ def draw(found: Sequence[Line], *, title: str, below: str) -> str:
         f'<rect width="{width}" height="{height}" fill="white"/>',
         _text(12, 24, title, size=16),
         _text(
-            12, 44, "How many times better b3node does than llama-server; a black line is the bar to meet."
+            12,
+            44,
+            "How many times better b3node does than llama-server, asked in turn: the median of all pairs, a thin line for its quartiles; a black mark is the bar to meet.",
         ),
         *_axis(scale, height),
         *(part for i, (line, value) in enumerate(shown) for part in _row(scale, i, line, value)),
@@ -65,15 +70,16 @@ def _axis(scale: _Scale, height: int) -> list[str]:
     return parts
 
 
-def _row(scale: _Scale, index: int, line: Line, advantage: float | None) -> list[str]:
-    value = advantage or 1.0
+def _row(scale: _Scale, index: int, line: Line, found: Summary) -> list[str]:
     y = _TOP + _LINE * index
-    left, right = sorted((scale(1.0), scale(value)))
-    colour = _BETTER if value >= 1.0 else _WORSE
+    left, right = sorted((scale(1.0), scale(found.median)))
+    lower, upper, middle = scale(found.lower), scale(found.upper), y + _LINE // 2 - 1
+    colour = _BETTER if found.median >= 1.0 else _WORSE
     parts = [
         _text(_LABELS - 10, y + 14, line.row.title, anchor="end"),
         f'<rect x="{left}" y="{y + 3}" width="{round(right - left, 1)}" height="{_LINE - 8}" fill="{colour}"/>',
-        _text(_LABELS + _PLOT + 10, y + 14, _values(line, value)),
+        f'<line x1="{lower}" y1="{middle}" x2="{upper}" y2="{middle}" stroke="{_INK}"/>',
+        _text(_LABELS + _PLOT + 10, y + 14, _values(line, found)),
     ]
     bar = _bar(line)
     if bar is not None and scale.low <= bar <= scale.high:
@@ -93,9 +99,10 @@ def _bar(line: Line) -> float | None:
     return 1.0 / line.row.at_most if line.row.at_most is not None else None
 
 
-def _values(line: Line, advantage: float) -> str:
+def _values(line: Line, found: Summary) -> str:
     unit = f" {line.row.unit}" if line.row.unit else ""
-    return f"{number(advantage)}x ({number(line.b3node)} : {number(line.llama_server)}{unit})"
+    ours, theirs = (number(values.median if values else None) for values in (line.b3node, line.llama_server))
+    return f"{number(found.median)}x of {found.count} ({ours} : {theirs}{unit})"
 
 
 def _text(x: float, y: float, content: str, *, size: int = 12, anchor: str = "start") -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -46,13 +47,19 @@ def cpu_seconds(pid: int) -> float:
 
 
 def memory_mb(pids: list[int]) -> float:
-    """Proportional set size of processes in MB: pages that several of them map are counted once in all."""
-    total = 0
+    """Memory of processes in MB: pages of their own, and each mapped file's once, whoever else maps it too.
+
+    A file's part counts as in that of the processes that has most of it in memory: what a second server shares
+    with the first (the model's file, libraries) makes neither of them smaller.
+    """
+    own = 0
+    files: dict[str, int] = {}
     for pid in pids:
         with suppress(OSError):
-            lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-            total += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
-    return total / 1000  # kB
+            own += sum(_sizes(Path(f"/proc/{pid}/smaps_rollup").read_text(), "Pss_Anon"))
+            for part, size in _mapped(Path(f"/proc/{pid}/smaps").read_text()):
+                files[part] = max(files.get(part, 0), size)
+    return (own + sum(files.values())) / 1000  # kB
 
 
 def busy_share() -> float:
@@ -83,3 +90,17 @@ def cores() -> int:
 
 def _cpu_times() -> list[int]:
     return [int(part) for part in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+
+
+def _mapped(smaps: str) -> Iterator[tuple[str, int]]:
+    """Parts of files that a process maps (path and offset), with the kB of them in memory (proc_pid_smaps(5))."""
+    for mapping in re.split(r"^(?=[0-9a-f]+-[0-9a-f]+ )", smaps, flags=re.MULTILINE)[1:]:
+        _, _, offset, _, inode, *path = mapping.partition("\n")[0].split(None, 5)
+        if inode != "0":
+            (size,), (copied,) = _sizes(mapping, "Rss"), _sizes(mapping, "Anonymous")
+            yield f"{path} {inode} {offset}", size - copied
+
+
+def _sizes(smaps: str, field: str) -> list[int]:
+    """All values of a field of `smaps`, in kB."""
+    return [int(size) for size in re.findall(rf"^{field}: +(\d+) kB$", smaps, flags=re.MULTILINE)]

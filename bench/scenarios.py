@@ -1,15 +1,18 @@
 """What is asked of a server, and what is measured of its answers.
 
-A scenario is a function of a running server, a scale and a seed to measures: numbers by name, where `_s` and
-`_ms` are durations, `tokens_s` is tokens a second with the prompts included, `gap` is the median time between
-two pieces of text of a stream and `first` the median time to its first one.
+A scenario's `pieces` are an async generator of a running server, a scale and a seed: it does one piece of work
+each time it is advanced, seconds long, so that several servers can be asked in turn, and gives the piece's measures:
+numbers by name, where `_s` and `_ms` are durations, `tokens_s` is tokens a second with the prompts included,
+`gap` is the median time between two pieces of text of a stream and `first` the median time to its first one.
+The same seed asks the same of every server.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from itertools import pairwise
 from typing import Final
@@ -20,23 +23,21 @@ from b3node.embedded import MODEL_ID
 from bench import bodies
 from bench.bodies import Body
 from bench.load import Load, Stream, ask, clients, quantile
+from bench.pairs import Measures, in_turn
 from bench.processes import busy_neighbour
 from bench.reply import Answer
 from bench.servers import Running
 
-Measures = dict[str, float]
-
 
 class Scale(msgspec.Struct, frozen=True, kw_only=True):
-    """How much is asked. `output` is tokens an answer; `rounds` are requests a client, by number of clients."""
+    """How much is asked. `output` is tokens an answer; `rounds` how often each server is asked in a repetition."""
 
     name: str
     repetitions: int
     output: int
-    rounds: dict[int, int]
+    rounds: dict[str, int]
     shared_clients: int
     prefix: int
-    turns: int
     agents: int
     streams: int
     long_prompt: int
@@ -44,12 +45,22 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
 
 FULL: Final = Scale(
     name="full",
-    repetitions=3,
+    repetitions=2,
     output=64,
-    rounds={1: 4, 4: 2, 16: 1},
+    rounds={
+        "clients_1": 6,
+        "clients_4": 3,
+        "clients_16": 2,
+        "streaming": 2,
+        "sampled": 2,
+        "shared": 1,
+        "agent": 10,
+        "agents": 6,
+        "long": 1,
+        "neighbour": 4,
+    },
     shared_clients=16,
     prefix=823,  # words: with the template around it 831 tokens that all 16 prompts begin with
-    turns=10,
     agents=4,
     streams=8,
     long_prompt=1450,  # words: about 1500 tokens with the question and the template
@@ -57,36 +68,71 @@ FULL: Final = Scale(
 QUICK: Final = Scale(
     name="quick",
     repetitions=1,
-    output=24,
-    rounds={1: 2, 4: 1, 16: 1},
+    output=32,
+    rounds={
+        "clients_1": 4,
+        "clients_4": 2,
+        "clients_16": 1,
+        "streaming": 1,
+        "sampled": 1,
+        "shared": 1,
+        "agent": 4,
+        "agents": 3,
+        "long": 1,
+        "neighbour": 2,
+    },
     shared_clients=4,
     prefix=823,
-    turns=4,
     agents=2,
     streams=8,
     long_prompt=700,
 )
-"""Two or three minutes: whether everything works, and where things stand; the bars are for the full scale."""
+"""Some three minutes: whether everything works, and where things stand; the bars are for the full scale."""
 
 RESULT: Final = 50
 """Words of a message in a conversation, and of what its instructions say beside the task: 6 times as many."""
 SETTLE: Final = 0.3
 """Seconds for a busy neighbour to be running, or for streams to run evenly, before anything is measured."""
+PROMPT: Final = 48
+"""Tokens of a story's prompt, in the embedded model's template: the raw loop computes as many."""
+SAMPLING: Final[dict[str, Body]] = {"greedy": {}, "drawn": {"temperature": 0.8, "top_p": 0.95}}
 
-Scenario = Callable[[Running, Scale, str], Coroutine[None, None, Measures]]
+Once = Callable[[Running, Scale, str], Coroutine[None, None, Measures]]
+Pieces = Callable[[Running, Scale, str, int], AsyncIterator[Measures]]
+"""The pieces of so many rounds."""
+
+
+class Scenario(msgspec.Struct, frozen=True):
+    """What is asked, of any server, and what is there beside it meanwhile.
+
+    `raw` is the batch of the raw loop that is its limit and is asked in turn with the servers; 0: there is none.
+    """
+
+    pieces: Pieces
+    raw: int = 0
+    beside: Callable[[], AbstractContextManager[None]] = nullcontext
 
 
 async def warm_up(server: Running) -> float:
     """Lets caches, threads and buffers settle; returns how long the very first answer took, in seconds."""
     first = await ask(server.url, bodies.story(MODEL_ID, "warm up", output=1))
-    await _stories(server, "warm up", count=16, rounds=1, output=12)
+    await _stories(server, "warm up", count=16, output=12)
     return first.total
 
 
+def repeated(once: Once) -> Pieces:
+    """The same thing each round, with a seed of its own."""
+
+    async def pieces(server: Running, scale: Scale, seed: str, rounds: int) -> AsyncIterator[Measures]:
+        for number in range(rounds):
+            yield await once(server, scale, f"{seed}/{number}")
+
+    return pieces
+
+
 async def plain(server: Running, scale: Scale, seed: str, *, count: int) -> Measures:
-    """`count` clients with prompts that have nothing in common."""
-    load = await _stories(server, seed, count=count, rounds=scale.rounds[count], output=scale.output)
-    return _measures(load) | {"input_tokens": quantile([a.input_tokens for a in load.answers], 0.5)}
+    """One request of each of `count` clients, all at once, with prompts that have nothing in common."""
+    return _measures(await _stories(server, seed, count=count, output=scale.output))
 
 
 async def streaming(server: Running, scale: Scale, seed: str) -> Measures:
@@ -115,15 +161,14 @@ async def shared(server: Running, scale: Scale, seed: str) -> Measures:
     return _measures(await clients(server.url, work))
 
 
-async def agent(server: Running, scale: Scale, seed: str) -> Measures:
+def agent(server: Running, scale: Scale, seed: str, rounds: int) -> AsyncIterator[Measures]:
     """One conversation: each turn sends everything back with a new message."""
-    return _conversations(await asyncio.gather(_converse(server, scale, seed, seed)))
+    return _conversations(server, scale, seed, rounds, count=1)
 
 
-async def agents(server: Running, scale: Scale, seed: str) -> Measures:
-    """Several conversations at once with the same instructions."""
-    talks = (_converse(server, scale, seed, f"{seed}/{number}") for number in range(scale.agents))
-    return _conversations(await asyncio.gather(*talks))
+def agents(server: Running, scale: Scale, seed: str, rounds: int) -> AsyncIterator[Measures]:
+    """Several conversations with the same instructions, a turn of each at once, then the next of each."""
+    return _conversations(server, scale, seed, rounds, count=scale.agents)
 
 
 async def long_prompt(server: Running, scale: Scale, seed: str) -> Measures:
@@ -143,49 +188,47 @@ async def long_prompt(server: Running, scale: Scale, seed: str) -> Measures:
     }
 
 
-async def neighbour(server: Running, scale: Scale, seed: str) -> Measures:
-    """One client, while another process wants the machine as well."""
+async def sampled(server: Running, scale: Scale, seed: str, rounds: int) -> AsyncIterator[Measures]:
+    """16 clients greedily and 16 with temperature 0.8 and top_p 0.95, in turn, and what the second costs more."""
+    for number in range(rounds):
+        loads = {
+            kind: await _stories(
+                server, f"{seed}/{number}/{kind}", count=16, output=scale.output, sampling=SAMPLING[kind]
+            )
+            for kind in in_turn(tuple(SAMPLING), number)
+        }
+        greedy, drawn = (quantile(loads[kind].gaps, 0.5) for kind in SAMPLING)
+        yield _measures(loads["drawn"]) | {"greedy_gap_ms": greedy * 1e3, "slowdown": drawn / greedy}
+
+
+@contextmanager
+def settled_neighbour() -> Iterator[None]:
+    """Another process that wants the machine as well, and is at it."""
     with busy_neighbour():
-        await asyncio.sleep(SETTLE)
-        return await plain(server, scale, seed, count=1)
-
-
-async def sampled(server: Running, scale: Scale, seed: str) -> Measures:
-    """16 clients greedily, then 16 with temperature 0.8 and top_p 0.95, and what the second costs more."""
-    greedy = await _stories(server, f"{seed}/greedy", count=16, rounds=1, output=scale.output)
-    drawn = await _stories(
-        server, f"{seed}/drawn", count=16, rounds=1, output=scale.output, temperature=0.8, top_p=0.95
-    )
-    gaps = quantile(greedy.gaps, 0.5), quantile(drawn.gaps, 0.5)
-    return _measures(drawn) | {"greedy_gap_ms": gaps[0] * 1e3, "slowdown": gaps[1] / gaps[0]}
+        time.sleep(SETTLE)
+        yield
 
 
 SCENARIOS: Final[dict[str, Scenario]] = {
-    "clients_1": partial(plain, count=1),
-    "clients_4": partial(plain, count=4),
-    "clients_16": partial(plain, count=16),
-    "streaming": streaming,
-    "sampled": sampled,
-    "shared": shared,
-    "agent": agent,
-    "agents": agents,
-    "long": long_prompt,
-    "neighbour": neighbour,
+    "clients_1": Scenario(repeated(partial(plain, count=1)), raw=1),
+    "clients_4": Scenario(repeated(partial(plain, count=4)), raw=4),
+    "clients_16": Scenario(repeated(partial(plain, count=16)), raw=16),
+    "streaming": Scenario(repeated(streaming)),
+    "sampled": Scenario(sampled),
+    "shared": Scenario(repeated(shared)),
+    "agent": Scenario(agent),
+    "agents": Scenario(agents),
+    "long": Scenario(repeated(long_prompt)),
+    "neighbour": Scenario(repeated(partial(plain, count=1)), beside=settled_neighbour),
 }
 """In the order in which they run."""
 
 
 async def _stories(
-    server: Running, seed: str, *, count: int, rounds: int, output: int, **sampling: float
+    server: Running, seed: str, *, count: int, output: int, sampling: Body | None = None
 ) -> Load:
-    work: Sequence[Sequence[Body]] = [
-        [
-            bodies.story(MODEL_ID, f"{seed}/{client}/{number}", output=output) | sampling
-            for number in range(rounds)
-        ]
-        for client in range(count)
-    ]
-    return await clients(server.url, work)
+    stories = [bodies.story(MODEL_ID, f"{seed}/{client}", output=output) for client in range(count)]
+    return await clients(server.url, [[story | (sampling or {})] for story in stories])
 
 
 async def _running(server: Running, seed: str, *, count: int, output: int) -> list[asyncio.Task[Answer]]:
@@ -197,25 +240,33 @@ async def _running(server: Running, seed: str, *, count: int, output: int) -> li
     return running
 
 
-async def _converse(server: Running, scale: Scale, common: str, own: str) -> list[Answer]:
-    instructions = bodies.AGENT + bodies.words(common, 6 * RESULT)
-    history: list[Body] = []
-    answers: list[Answer] = []
-    for number in range(scale.turns):
-        history.append(bodies.result(f"{own}/{number}", RESULT))
-        answers.append(
-            await ask(server.url, bodies.turn(MODEL_ID, instructions, history, output=scale.output))
-        )
-        history.append(bodies.said(answers[-1].text))
-    return answers
+async def _conversations(
+    server: Running, scale: Scale, seed: str, rounds: int, *, count: int
+) -> AsyncIterator[Measures]:
+    """A piece is a turn; behind the last one come the measures of the whole, for no work.
+
+    These are `total_s`, the time that all turns took, and `reused`, how much of what the turn before had read
+    and written was read from a cache.
+    """
+    instructions = bodies.AGENT + bodies.words(seed, 6 * RESULT)
+    histories: list[list[Body]] = [[] for _ in range(count)]
+    turns: list[Load] = []
+    for number in range(rounds):
+        for who, history in enumerate(histories):
+            history.append(bodies.result(f"{seed}/{who}/{number}", RESULT))
+        work = [[bodies.turn(MODEL_ID, instructions, history, output=scale.output)] for history in histories]
+        turns.append(await clients(server.url, work))
+        for history, answer in zip(histories, turns[-1].answers, strict=True):
+            history.append(bodies.said(answer.text))
+        measures = _measures(turns[-1])
+        yield {"turn_s": measures.pop("total_s")} | measures
+    yield {"total_s": sum(turn.seconds for turn in turns), "reused": _reused(turns)}
 
 
-def _conversations(talks: Sequence[list[Answer]]) -> Measures:
-    """`reused` is how much of what the turn before had read and written was read from a cache."""
-    pairs = [pair for answers in talks for pair in pairwise(answers)]
+def _reused(turns: Sequence[Load]) -> float:
+    pairs = [pair for one, other in pairwise(turns) for pair in zip(one.answers, other.answers, strict=True)]
     known = sum(before.input_tokens + before.output_tokens for before, _ in pairs)
-    load = Load(tuple(answer for answers in talks for answer in answers))
-    return _measures(load) | {"reused": sum(after.cached_tokens for _, after in pairs) / known}
+    return sum(after.cached_tokens for _, after in pairs) / known
 
 
 def _measures(load: Load) -> Measures:

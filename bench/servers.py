@@ -1,4 +1,4 @@
-"""The two servers, each started fresh for a repetition and asked in the same words.
+"""The two servers, each started fresh for a repetition, there at the same time, and asked the same in turn.
 
 b3node runs as `b3node serve` does without options. llama-server is set up as someone would who wants the
 same service from it and knows it well:

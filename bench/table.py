@@ -1,29 +1,34 @@
-"""What a run's numbers come to: medians, ratios of the same repetition, and whether the bars are met.
+"""What a run's numbers come to: medians, ratios of the same round, and whether the bars are met.
 
-Two servers are compared within a repetition, because a machine's pace drifts; a ratio shown is the median of
-those, with the smallest and the largest beside it. A row is judged by its ratio, or, where no other server
-is needed to judge it, by b3node's own value.
+Two servers are compared round by round, because a machine's pace drifts (`pairs`); a ratio shown is the median
+of those of all rounds of all repetitions, with the quartiles and the number of pairs beside it. A row is judged by
+its ratio, or, where no other server is needed to judge it, by the median of b3node's own values, of which the
+quartiles are then.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import median
 from typing import Any, Final, Literal
 
 import msgspec
 
-Values = dict[str, dict[str, float]]
-"""Scenario to measure to value."""
+from bench.pairs import Round, Summary, ratios, summary, values
+
+OURS, THEIRS, RAW = "b3node", "llama-server", "raw"
+"""Who is asked, as rounds name them."""
 
 
 class Repetition(msgspec.Struct, frozen=True):
-    """One repetition: what each server measured, and what the raw loop did; `busy` is others' share of the CPU."""
+    """One repetition: the rounds of each scenario; `busy` is others' share of the CPU before it.
+
+    The scenario `server` has one round: what was measured of the servers as such. `failures` says what could not
+    be measured.
+    """
 
     busy: float
-    b3node: Values
-    llama_server: Values
-    raw: Values
+    rounds: dict[str, list[Round]]
+    failures: Sequence[str] = ()
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -39,7 +44,7 @@ class Row(msgspec.Struct, frozen=True):
 
     @property
     def more_is_better(self) -> bool:
-        """Whether a larger value is the better one."""
+        """Whether a larger value is the better one, in a ratio."""
         return self.unit in {"tokens/s", "share"}
 
     @property
@@ -52,17 +57,23 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     """A row with its numbers; None is what was not measured."""
 
     row: Row
-    b3node: float | None
-    llama_server: float | None
-    ratio: float | None
-    lowest: float | None
-    highest: float | None
+    b3node: Summary | None
+    llama_server: Summary | None
+    ratio: Summary | None
     met: bool | None
 
     @property
-    def advantage(self) -> float | None:
+    def spread(self) -> Summary | None:
+        """What the quartiles and the number of pairs are of: the ratios, or else b3node's own values."""
+        return self.ratio or self.b3node
+
+    @property
+    def advantage(self) -> Summary | None:
         """How many times better b3node does, whichever way is better."""
-        return self.ratio if self.ratio is None or self.row.more_is_better else 1.0 / self.ratio
+        if self.ratio is None or self.row.more_is_better:
+            return self.ratio
+        found = self.ratio
+        return Summary(1.0 / found.median, 1.0 / found.upper, 1.0 / found.lower, found.count)
 
 
 ROWS: Final = (
@@ -73,6 +84,7 @@ ROWS: Final = (
     Row("clients_4", "tokens_s", "4 clients", "tokens/s", at_least=1.08),
     Row("clients_4", "first_s", "4 clients: first token, p50", "s"),
     Row("clients_4", "gap_ms", "4 clients: gap, p50", "ms"),
+    Row("clients_4", "raw_share", "4 clients: raw step / gap", "share"),
     Row("clients_16", "tokens_s", "16 clients", "tokens/s", at_least=1.15),
     Row("clients_16", "first_s", "16 clients: first token, p50", "s", at_most=0.5),
     Row("clients_16", "gap_ms", "16 clients: gap, p50", "ms"),
@@ -83,9 +95,11 @@ ROWS: Final = (
     Row("shared", "first_s", "shared prefix: first token, p50", "s", at_most=1 / 6),
     Row("shared", "cached_share", "shared prefix: cached", "share"),
     Row("agent", "total_s", "agent: total", "s", at_most=1 / 1.5),
+    Row("agent", "turn_s", "agent: a turn, p50", "s"),
     Row("agent", "first_s", "agent: first token, p50", "s"),
     Row("agent", "reused", "agent: reused of the turn before", "share", judged="own", at_least=0.95),
     Row("agents", "total_s", "agents at once: total", "s"),
+    Row("agents", "turn_s", "agents at once: a turn of each, p50", "s"),
     Row("agents", "reused", "agents at once: reused of the turn before", "share"),
     Row("long", "gap_p95_ms", "beside a long prompt: gap, p95", "ms", at_most=0.5),
     Row("long", "gap_max_ms", "beside a long prompt: longest gap", "ms"),
@@ -102,28 +116,37 @@ ROWS: Final = (
     Row("streaming", "cpu_ms_token", "16 streams: CPU of all a token", "ms"),
     Row("server", "start_s", "start to the first answer", "s"),
     Row("server", "memory_mb", "memory behind all of this", "MB"),
+    Row("server", "idle_share", "idle: of a core, while others are asked", "share"),
 )
 """In the order of the table. The bars hold for the full scale, the embedded model and a quiet machine."""
 
 
-def derive(repetition: Repetition) -> Repetition:
-    """The repetition with `raw_share`, the raw loop's step over the served gap, where both were measured."""
-    return msgspec.structs.replace(
-        repetition,
-        b3node=_with_raw_share(repetition.b3node, repetition.raw),
-        llama_server=_with_raw_share(repetition.llama_server, repetition.raw),
-    )
+def with_raw_share(found: Round) -> Round:
+    """The round with each server's `raw_share`: the raw loop's step in it over the gap served in it."""
+    step = found.get(RAW, {}).get("step_ms")
+    return {
+        name: measures | {"raw_share": step / measures["gap_ms"]}
+        if step and "gap_ms" in measures
+        else measures
+        for name, measures in found.items()
+    }
 
 
 def lines(repetitions: Sequence[Repetition], *, judge: bool) -> list[Line]:
     """The rows of which anything was measured; with `judge`, held against their bars."""
-    found = (_line(row, [derive(repetition) for repetition in repetitions], judge=judge) for row in ROWS)
-    return [line for line in found if line.b3node is not None or line.llama_server is not None]
+    rounds: dict[str, list[Round]] = {}
+    for repetition in repetitions:
+        for scenario, more in repetition.rounds.items():
+            rounds.setdefault(scenario, []).extend(map(with_raw_share, more))
+    found = (_line(row, rounds.get(row.scenario, []), judge=judge) for row in ROWS)
+    return [line for line in found if line.b3node or line.llama_server]
 
 
 def text(found: Sequence[Line]) -> str:
     """The table for a terminal."""
-    cells: list[tuple[str, ...]] = [("", "b3node", "llama-server", "ratio", "(range)", "bar", "")]
+    cells: list[tuple[str, ...]] = [
+        ("", "b3node", "llama-server", "ratio", "(quartiles)", "pairs", "bar", "")
+    ]
     cells += [_cells(line) for line in found]
     widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
     return "\n".join(
@@ -140,40 +163,12 @@ def number(value: float | None) -> str:
     return f"{value:.{digits}f}"
 
 
-def _with_raw_share(values: Values, raw: Values) -> Values:
-    shares = {
-        scenario: {**measured, "raw_share": raw[scenario]["step_ms"] / measured["gap_ms"]}
-        for scenario, measured in values.items()
-        if scenario in raw and measured
-    }
-    return {**values, **shares}
-
-
-def _line(row: Row, repetitions: Sequence[Repetition], *, judge: bool) -> Line:
-    ours = [_value(repetition.b3node, row) for repetition in repetitions]
-    theirs = [_value(repetition.llama_server, row) for repetition in repetitions]
-    pairs = zip(ours, theirs, strict=True) if row.compares else ()
-    ratios = [a / b for a, b in pairs if a is not None and b]
-    ratio, own = _median(ratios), _median(ours)
-    judged = ratio if row.judged == "ratio" else own
-    return Line(
-        row=row,
-        b3node=own,
-        llama_server=_median(theirs),
-        ratio=ratio,
-        lowest=min(ratios, default=None),
-        highest=max(ratios, default=None),
-        met=_met(row, judged) if judge and judged is not None else None,
-    )
-
-
-def _value(values: Values, row: Row) -> float | None:
-    return values.get(row.scenario, {}).get(row.measure)
-
-
-def _median(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return median(known) if known else None
+def _line(row: Row, rounds: Sequence[Round], *, judge: bool) -> Line:
+    ours, theirs = (summary(values(rounds, name, row.measure)) for name in (OURS, THEIRS))
+    ratio = summary(ratios(rounds, OURS, THEIRS, row.measure)) if row.compares else None
+    judged = ratio if row.judged == "ratio" else ours
+    met = _met(row, judged.median) if judge and judged else None
+    return Line(row=row, b3node=ours, llama_server=theirs, ratio=ratio, met=met)
 
 
 def _met(row: Row, value: float) -> bool | None:
@@ -183,20 +178,15 @@ def _met(row: Row, value: float) -> bool | None:
 
 
 def _cells(line: Line) -> tuple[str, ...]:
-    row = line.row
+    row, spread = line.row, line.spread
     title = f"{row.title} ({row.unit})" if row.unit else row.title
-    several = line.lowest is not None and line.lowest != line.highest
-    spread = f"({number(line.lowest)} .. {number(line.highest)})" if several else ""
+    quartiles = f"({number(spread.lower)} .. {number(spread.upper)})" if spread and spread.count > 1 else ""
+    count = str(spread.count) if spread else ""
     verdict = {True: "met", False: "MISSED", None: ""}[line.met]
-    return (
-        title,
-        number(line.b3node),
-        number(line.llama_server),
-        number(line.ratio),
-        spread,
-        _bar(row),
-        verdict,
+    medians = (
+        number(found.median if found else None) for found in (line.b3node, line.llama_server, line.ratio)
     )
+    return (title, *medians, quartiles, count, _bar(row), verdict)
 
 
 def _bar(row: Row) -> str:
@@ -208,4 +198,4 @@ def _bar(row: Row) -> str:
 
 def plain(found: Sequence[Line]) -> list[dict[str, Any]]:
     """The table as builtins, for JSON."""
-    return [{**msgspec.to_builtins(line), "advantage": line.advantage} for line in found]
+    return [msgspec.to_builtins(line) | {"advantage": msgspec.to_builtins(line.advantage)} for line in found]

@@ -5,7 +5,7 @@ import pytest
 from b3node import embedded
 from b3node.llama.vocab import Vocabulary
 from bench import bodies
-from bench.scenarios import FULL
+from bench.scenarios import FULL, PROMPT
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +34,17 @@ def test_the_shared_prefix_has_831_tokens(vocabulary) -> None:
     text = f"<|im_start|>system\n{prefix}<|im_end|>\n<|im_start|>user\n"
 
     assert len(vocabulary.tokenize(text, parse_special=True)) == 831
+
+
+def test_the_raw_loop_computes_prompts_as_long_as_a_storys(vocabulary) -> None:
+    """In the model's template, which names its default system prompt, a story's prompt has so many tokens."""
+    system = (
+        "<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n"
+    )
+    story = bodies.story("any", "seed", output=1)["input"]
+    text = f"{system}<|im_start|>user\n{story}<|im_end|>\n<|im_start|>assistant\n"
+
+    assert len(vocabulary.tokenize(text, parse_special=True)) == PROMPT
 
 
 def test_a_conversation_sends_everything_back() -> None:

@@ -1,32 +1,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from contextlib import asynccontextmanager
 
 import pytest
 
 from bench.load import LoadError, Stream, clients, quantile
+from tests.bench.endpoint import endpoint, three_tokens
 from tests.bench.wire import answer, chunks, completed, delta
-
-
-@asynccontextmanager
-async def endpoint(reply):
-    """A server that hands each request's body to `reply(body, writer)`; gives its URL."""
-
-    async def serve(reader, writer):
-        head = await reader.readuntil(b"\r\n\r\n")
-        size = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
-        await reply(json.loads(await reader.readexactly(size)), writer)
-        writer.close()
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    async with server:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
-
-
-async def three_tokens(body, writer):
-    writer.write(answer(delta("a") + delta("b") + delta("c") + completed(), chunk=11))
 
 
 def test_clients_send_their_bodies_one_after_the_other() -> None:

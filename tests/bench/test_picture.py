@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from xml.etree import ElementTree as ET
 
+import pytest
+
 from bench.picture import draw
 from bench.table import Repetition, lines
 
@@ -9,9 +11,17 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def picture(title="b3node & others"):
-    ours = {"clients_1": {"tokens_s": 100.0, "gap_ms": 20.0}, "agent": {"reused": 0.99}}
-    theirs = {"clients_1": {"tokens_s": 50.0, "gap_ms": 10.0}}
-    found = lines([Repetition(busy=0.0, b3node=ours, llama_server=theirs, raw={})], judge=True)
+    ours, theirs = {"tokens_s": 100.0, "gap_ms": 20.0}, {"tokens_s": 50.0, "gap_ms": 10.0}
+    faster = {"tokens_s": 200.0, "gap_ms": 20.0}
+    rounds = {
+        "clients_1": [
+            {"b3node": ours, "llama-server": theirs},
+            {"b3node": ours, "llama-server": theirs},
+            {"b3node": faster, "llama-server": theirs},
+        ],
+        "agent": [{"b3node": {"reused": 0.99}}],
+    }
+    found = lines([Repetition(busy=0.0, rounds=rounds)], judge=True)
     return ET.fromstring(draw(found, title=title, below="a <machine>"))
 
 
@@ -23,6 +33,16 @@ def test_what_is_better_goes_right_and_what_is_worse_left() -> None:
     assert float(worse.get("x")) + float(worse.get("width")) == middle
     assert float(better.get("width")) > 0
     assert better.get("fill") != worse.get("fill")
+
+
+def test_the_quartiles_of_a_ratio_are_a_line_around_its_bars_end() -> None:
+    """What spread there was is seen beside the median."""
+    _, better, _ = picture().findall(f"{SVG}rect")
+    spread = next(line for line in picture().findall(f"{SVG}line") if line.get("y1") == line.get("y2"))
+
+    end = float(better.get("x")) + float(better.get("width"))
+    assert float(spread.get("x1")) == pytest.approx(end, abs=0.2)
+    assert float(spread.get("x2")) > end
 
 
 def test_rows_without_another_server_are_left_out() -> None:

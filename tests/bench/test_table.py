@@ -7,15 +7,24 @@ from bench.table import ROWS, Repetition, Row, lines, number, text
 
 
 def repetition(ours=None, theirs=None, raw=None):
-    return Repetition(busy=0.0, b3node=ours or {}, llama_server=theirs or {}, raw=raw or {})
+    """One round of each scenario that is named."""
+    named = {"b3node": ours or {}, "llama-server": theirs or {}, "raw": raw or {}}
+    scenarios = {scenario for values in named.values() for scenario in values}
+    return Repetition(
+        busy=0.0,
+        rounds={
+            scenario: [{name: values[scenario] for name, values in named.items() if scenario in values}]
+            for scenario in scenarios
+        },
+    )
 
 
 def line(title, repetitions, *, judge=True):
     return next(found for found in lines(repetitions, judge=judge) if found.row.title == title)
 
 
-def test_a_ratio_is_the_median_of_the_repetitions_own() -> None:
-    """A machine that slows down between repetitions changes both servers' values, but not their ratio."""
+def test_a_ratio_is_the_median_of_the_rounds_own() -> None:
+    """A machine that slows down between rounds changes both servers' values, but not their ratio."""
     runs = [
         repetition({"clients_1": {"tokens_s": ours}}, {"clients_1": {"tokens_s": theirs}})
         for ours, theirs in ((120.0, 100.0), (12.0, 10.0), (200.0, 100.0))
@@ -23,9 +32,20 @@ def test_a_ratio_is_the_median_of_the_repetitions_own() -> None:
 
     found = line("1 client", runs)
 
-    assert found.ratio == pytest.approx(1.2)
-    assert (found.lowest, found.highest) == (pytest.approx(1.2), pytest.approx(2.0))
-    assert (found.b3node, found.llama_server) == (120.0, 100.0)
+    assert found.ratio.median == pytest.approx(1.2)
+    assert (found.ratio.lower, found.ratio.upper) == (pytest.approx(1.2), pytest.approx(1.6))
+    assert found.ratio.count == 3
+    assert (found.b3node.median, found.llama_server.median) == (120.0, 100.0)
+
+
+def test_rounds_of_all_repetitions_count_alike() -> None:
+    """A ratio's pairs are the rounds, in however many repetitions they were measured."""
+    one, two = ({"b3node": {"tokens_s": ours}, "llama-server": {"tokens_s": 1.0}} for ours in (1.0, 3.0))
+    runs = [Repetition(busy=0.0, rounds={"clients_4": rounds}) for rounds in ([one, one], [two, two, two])]
+
+    found = line("4 clients", runs).ratio
+
+    assert (found.median, found.count) == (3.0, 5)
 
 
 @pytest.mark.parametrize(("ours", "met"), [(1.08, True), (1.07, False)])
@@ -36,7 +56,7 @@ def test_more_is_better_where_tokens_are_counted(ours, met) -> None:
     )
 
     assert found.met is met
-    assert found.advantage == pytest.approx(ours)
+    assert found.advantage.median == pytest.approx(ours)
 
 
 @pytest.mark.parametrize(("ours", "met"), [(0.5, True), (0.51, False)])
@@ -48,12 +68,12 @@ def test_less_is_better_where_time_is_taken(ours, met) -> None:
     )
 
     assert found.met is met
-    assert found.advantage == pytest.approx(1 / ours)
+    assert found.advantage.median == pytest.approx(1 / ours)
 
 
 @pytest.mark.parametrize(("gap", "met"), [(10.0, True), (10.9, False)])
 def test_the_raw_loop_is_held_against_the_served_gap(gap, met) -> None:
-    """Both servers' gaps are divided by the raw step; b3node's own value is judged, without a ratio's help."""
+    """Both servers' gaps are divided by the same round's raw step; b3node's own share is what is judged."""
     runs = [
         repetition(
             {"clients_1": {"gap_ms": gap}}, {"clients_1": {"gap_ms": 20.0}}, {"clients_1": {"step_ms": 10.0}}
@@ -62,9 +82,18 @@ def test_the_raw_loop_is_held_against_the_served_gap(gap, met) -> None:
 
     found = line("1 client: raw step / gap", runs)
 
-    assert found.b3node == pytest.approx(10.0 / gap)
-    assert found.llama_server == pytest.approx(0.5)
+    assert found.b3node.median == pytest.approx(10.0 / gap)
+    assert found.llama_server.median == pytest.approx(0.5)
     assert (found.ratio, found.met) == (None, met)
+
+
+def test_a_duration_that_took_longer_has_its_quartiles_the_other_way_round() -> None:
+    """How many times better is the inverse of a duration's ratio, and so are the ends of its spread."""
+    runs = [repetition({"agent": {"turn_s": t}}, {"agent": {"turn_s": 1.0}}) for t in (0.5, 1.0, 2.0)]
+
+    found = line("agent: a turn, p50", runs).advantage
+
+    assert (found.lower, found.median, found.upper) == (pytest.approx(1 / 1.5), 1.0, pytest.approx(1 / 0.75))
 
 
 def test_what_was_not_measured_is_no_line_and_no_verdict() -> None:
@@ -90,7 +119,7 @@ def test_the_table_says_what_missed_its_bar() -> None:
 
     _, total, reused = text(lines(runs, judge=True)).splitlines()
 
-    assert total.split() == ["agent:", "total", "(s)", "9.00", "10.0", "0.900", "<=", "0.667", "MISSED"]
+    assert total.split() == ["agent:", "total", "(s)", "9.00", "10.0", "0.900", "1", "<=", "0.667", "MISSED"]
     assert reused.endswith("met")
     assert "b3node >= 0.950" in reused
 
