@@ -15,7 +15,7 @@ from typing import Final
 from bench.pairs import Summary
 from bench.table import Line, number
 
-_LABELS, _PLOT, _VALUES = 300, 420, 190
+_LABELS, _PLOT, _VALUES = 300, 420, 240
 _LINE, _TOP, _BOTTOM = 22, 78, 44
 _BETTER, _WORSE, _INK, _FAINT = "#2a7f62", "#b5523b", "#222222", "#d8d8d8"
 _STYLE: Final = f'font-family="sans-serif" font-size="12" fill="{_INK}"'
@@ -35,7 +35,7 @@ def draw(found: Sequence[Line], *, title: str, below: str) -> str:
         _text(
             12,
             44,
-            "How many times better b3node does than llama-server, asked in turn: the median of all pairs, a thin line for its quartiles; a black mark is the bar to meet.",
+            "How many times better b3node does: medians of pairs asked in turn; thin line: quartiles; black mark: the bar.",
         ),
         *_axis(scale, height),
         *(part for i, (line, value) in enumerate(shown) for part in _row(scale, i, line, value)),
