@@ -6,7 +6,10 @@ start, so two automata of the same language are equal values. The empty language
 
 from __future__ import annotations
 
-from b3node.grammar.regular import VOID, Algebra, Edges, Lang, Table, TooLarge
+import re
+from typing import Final
+
+from b3node.grammar.regular import VOID, Algebra, Edges, Lang, Table, TooLarge, everything, filled
 
 NOTHING: Table = ((), ())
 
@@ -17,6 +20,11 @@ def build(algebra: Algebra, lang: Lang, limit: int = 4_000) -> Table:
     Raises:
         TooLarge: more than `limit` states before minimizing, or the algebra is full.
     """
+    known = _known(algebra, lang)
+    if known is not None:
+        if len(known[0]) > limit:
+            raise TooLarge
+        return known
     numbers, order = {lang: 0}, [lang]
     rows: list[Edges] = []
     for at in order:  # grows while it is walked
@@ -30,6 +38,31 @@ def build(algebra: Algebra, lang: Lang, limit: int = 4_000) -> Table:
             row.append((lo, hi, numbers[to]))
         rows.append(tuple(row))
     return _minimal([algebra.nullable(at) for at in order], rows)
+
+
+def _known(algebra: Algebra, lang: Lang) -> Table | None:
+    """The automaton of a language that is one already, or of the complement of such a one; else None."""
+    table = algebra.whole_table(lang)
+    if table is None and algebra.kind(lang)[0] == "not":
+        inner = algebra.whole_table(algebra.kind(lang)[1])
+        return None if inner is None else complement(inner)
+    return table
+
+
+def complement(table: Table) -> Table:
+    """The minimal automaton of the strings that a minimal one does not accept."""
+    accepting, rows = table
+    free = len(rows)
+    dead = next((i for i, row in enumerate(rows) if accepting[i] and row == everything(i)), -1)
+    full = [tuple([edge for edge in filled(row, free) if edge[2] != dead]) for row in rows]
+    if dead == 0:
+        return NOTHING
+    return _ordered([*(not each for each in accepting), True], [*full, everything(free)])
+
+
+def reduced(accepting: list[bool], rows: list[Edges]) -> Table:
+    """The minimal automaton of the strings that an automaton accepts."""
+    return _minimal(accepting, rows)
 
 
 def _minimal(accepting: list[bool], rows: list[Edges]) -> Table:
@@ -101,9 +134,9 @@ def _alive(accepting: list[bool], back: list[list[int]]) -> list[bool]:
     return alive
 
 
-def _numbered(accepting: list[bool], rows: list[Edges], block: list[int], start: int = 0) -> Table:
+def _numbered(accepting: list[bool], rows: list[Edges], block: list[int]) -> Table:
     member = {number: i for i, number in reversed(list(enumerate(block)))}
-    numbers, order = {block[start]: 0}, [block[start]]
+    numbers, order = {block[0]: 0}, [block[0]]
     out = []
     for at in order:  # grows while it is walked
         row = []
@@ -114,6 +147,22 @@ def _numbered(accepting: list[bool], rows: list[Edges], block: list[int], start:
             row.append((lo, hi, numbers[to]))
         out.append(tuple(row))
     return tuple(accepting[member[at]] for at in order), tuple(out)
+
+
+def _ordered(accepting: list[bool], rows: list[Edges], start: int = 0) -> Table:
+    """An automaton numbered breadth first from its start."""
+    numbers, order = {start: 0}, [start]
+    out = []
+    for at in order:  # grows while it is walked
+        row = []
+        for lo, hi, to in rows[at]:
+            number = numbers.get(to)
+            if number is None:
+                number = numbers[to] = len(order)
+                order.append(to)
+            row.append((lo, hi, number))
+        out.append(tuple(row))
+    return tuple([accepting[at] for at in order]), tuple(out)
 
 
 def is_void(algebra: Algebra, lang: Lang, limit: int = 4_000) -> bool:
@@ -167,37 +216,50 @@ def strings(table: Table, limit: int) -> list[str] | None:
 
 def words(texts: list[str]) -> Table:
     """The minimal automaton of a finite list of strings."""
-    memo: dict[tuple[bool, tuple[tuple[int, int], ...]], int] = {}
-    states: list[tuple[bool, tuple[tuple[int, int], ...]]] = []
-
-    def state(group: list[str], depth: int) -> int:
-        if len(group) == 1:
-            return chain(group[0], depth)
-        accept = bool(group) and len(group[0]) == depth
-        by_char: dict[str, list[str]] = {}
-        for text in group[accept:]:
-            by_char.setdefault(text[depth], []).append(text)
-        key = (accept, tuple((ord(char), state(below, depth + 1)) for char, below in by_char.items()))
-        return number(key)
-
-    def chain(text: str, depth: int) -> int:
-        to = number((True, ()))
-        for char in reversed(text[depth:]):
-            to = number((False, ((ord(char), to),)))
-        return to
-
-    def number(key: tuple[bool, tuple[tuple[int, int], ...]]) -> int:
-        if key not in memo:
-            memo[key] = len(states)
-            states.append(key)
-        return memo[key]
-
-    group = sorted({text for text in texts if not any(0xD800 <= ord(c) < 0xE000 for c in text)})
+    group = sorted({text for text in texts if _SURROGATE.search(text) is None})
     if not group:
         return NOTHING
-    start = state(group, 0)
-    rows = [tuple((point, point, to) for point, to in row) for _, row in states]
-    return _numbered([accept for accept, _ in states], rows, list(range(len(states))), start)
+    known: dict[tuple[bool, Edges], int] = {}
+    path: list[_Open] = [_Open()]
+    before = ""
+    for text in group:
+        alike = _alike(before, text)
+        _close(path, before, alike, known)
+        path += [_Open() for _ in text[alike:]]
+        path[-1].accepting = True
+        before = text
+    _close(path, before, 0, known)
+    start = known.setdefault((path[0].accepting, tuple(path[0].edges)), len(known))
+    return _ordered([accept for accept, _ in known], [row for _, row in known], start)
+
+
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+
+
+class _Open:
+    """A state on the way of the word that was read last: later words may still add to it."""
+
+    def __init__(self) -> None:
+        self.accepting = False
+        self.edges: list[tuple[int, int, int]] = []
+
+
+def _alike(one: str, other: str) -> int:
+    """Letters that two words begin with alike."""
+    most = min(len(one), len(other))
+    return next((i for i in range(most) if one[i] != other[i]), most)
+
+
+def _close(path: list[_Open], word: str, depth: int, known: dict[tuple[bool, Edges], int]) -> None:
+    """Numbers the states of a word behind its first `depth` letters: no later word goes through them."""
+    while len(path) > depth + 1:
+        last = path.pop()
+        to = known.setdefault((last.accepting, tuple(last.edges)), len(known))
+        point, edges = ord(word[len(path) - 1]), path[-1].edges
+        if edges and edges[-1][1:] == (point - 1, to):
+            edges[-1] = (edges[-1][0], point, to)
+        else:
+            edges.append((point, point, to))
 
 
 def narrowed(table: Table, longest: int, limit: int) -> Table:

@@ -31,6 +31,10 @@ ONES: Final = (
     "unevaluatedItems", "unevaluatedProperties",
 )  # fmt: skip
 LISTS: Final = ("allOf", "anyOf", "items", "oneOf", "prefixItems")
+_MAPS, _LISTS = frozenset(MAPS), frozenset(LISTS)
+_HOLDING: Final = frozenset({*MAPS, *ONES, *LISTS})
+_NAMING: Final = frozenset({"$anchor", "$dynamicAnchor", "$id", "id"})
+"""Keywords that give a subschema a name of its own."""
 _OLD: Final = re.compile(r"draft-0?[34567]\b")
 
 
@@ -71,38 +75,57 @@ class Document:
         dialect = schema.get("$schema") if isinstance(schema, dict) else None
         self.legacy: Final = isinstance(dialect, str) and _OLD.search(dialect) is not None
         self._root = schema
-        self._scan(schema, "", "")
+        if self._names_below():
+            self._scan(schema, "", "")
+        else:
+            self._name(schema, "", "")
         names = [name for _, name in self._dynamic]
         self._scoped = len(names) > len(set(names))
         self.root: Final = self.intern(schema, "", "")
-        self._rank(schema, 40)
+        if isinstance(schema, dict):
+            self._rank(schema, 40)
 
     # -------------------------------------------------------------------------------- resources
+    def _names_below(self) -> bool:
+        """Notes the keywords of the document; whether a subschema has a name of its own."""
+        todo: list[object] = [self._root]
+        named = 0
+        while todo:
+            value = todo.pop()
+            if isinstance(value, dict):
+                self.keywords.update(value)
+                named += not _NAMING.isdisjoint(value)
+                todo += below(value)
+        return named > (isinstance(self._root, dict) and not _NAMING.isdisjoint(self._root))
+
     def _scan(self, value: object, pointer: str, base: str) -> None:
         """Every `$id` and anchor of the document, found at the places where schemas stand."""
+        if isinstance(value, dict):
+            base = self._name(value, pointer, base)
+            for each, where in children(value, pointer):
+                self._scan(each, where, base)
+
+    def _name(self, value: object, pointer: str, base: str) -> str:
+        """Notes what names a subschema; the resource around what stands below it."""
         if not isinstance(value, dict):
-            return
-        self.keywords.update(value)
+            return base
         base = self._enter(value, pointer, base)
         for key in ("$anchor", "$dynamicAnchor"):
             if isinstance(name := value.get(key), str):
                 self._anchors[base, name] = (value, pointer)
                 if key == "$dynamicAnchor":
                     self._dynamic.add((base, name))
-        for below, where in children(value, pointer):
-            self._scan(below, where, base)
+        return base
 
-    def _rank(self, value: object, depth: int) -> None:
+    def _rank(self, value: dict[str, object] | list[object], depth: int) -> None:
         """The order in which the document declares member names."""
-        if depth and isinstance(value, dict):
-            if isinstance(table := value.get("properties"), dict):
-                for name in table:
-                    self.rank.setdefault(name, len(self.rank))
-            for below in value.values():
-                self._rank(below, depth - 1)
-        elif depth and isinstance(value, list):
-            for below in value:
-                self._rank(below, depth - 1)
+        if isinstance(value, dict) and isinstance(table := value.get("properties"), dict):
+            for name in table:
+                self.rank.setdefault(name, len(self.rank))
+        below = value.values() if isinstance(value, dict) else value
+        for each in below if depth > 1 else ():
+            if isinstance(each, dict | list):
+                self._rank(each, depth - 1)
 
     def _enter(self, value: dict[str, object], pointer: str, base: str) -> str:
         name = value.get("$id", value.get("id"))
@@ -243,6 +266,18 @@ def schema_at(value: object, pointer: str) -> Schema:
     if isinstance(value, bool | dict):
         return value
     raise Inexact(pointer, "a schema is an object or a boolean")
+
+
+def below(value: dict[str, object]) -> list[object]:
+    """The subschemas right under a schema."""
+    out = list[object]()
+    for key, each in value.items():
+        if key in _HOLDING:
+            if isinstance(each, dict):
+                out += each.values() if key in _MAPS else (each,)
+            elif isinstance(each, list) and key in _LISTS:
+                out += each
+    return out
 
 
 def children(value: dict[str, object], pointer: str) -> Iterator[tuple[object, str]]:

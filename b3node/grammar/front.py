@@ -16,7 +16,7 @@ from b3node.errors import Refusal
 from b3node.grammar import library
 from b3node.grammar.budget import Budget
 from b3node.grammar.compiler import Compiler
-from b3node.grammar.document import Document, children
+from b3node.grammar.document import Document, below, children
 from b3node.grammar.loosening import Loose, loosened
 from b3node.grammar.obligations import Obligations
 from b3node.grammar.refusal import Inexact
@@ -167,14 +167,17 @@ def check_size(schema: object, limits: Limits) -> None:
 
 def _depth(value: object, limit: int) -> int:
     """Levels of nesting, counted no further than `limit`."""
-    if limit <= 0 or not isinstance(value, dict | list) or not value:
-        return 0 if not isinstance(value, dict | list) else 1
-    below = value.values() if isinstance(value, dict) else value
-    return 1 + max(_depth(item, limit - 1) for item in below)
+    depth, level = 0, [value]
+    while depth <= limit and (level := [each for each in level if type(each) is dict or type(each) is list]):
+        depth += 1
+        level = [below for each in level for below in (each.values() if type(each) is dict else each)]
+    return min(depth, limit)
 
 
 def _check_counts(schema: object, limits: Limits) -> None:
     """The numbers of subschemas, of properties and of listed values."""
+    if _is_small(schema, limits):
+        return
     todo, count = [(schema, "")], 0
     while todo:
         value, pointer = todo.pop()
@@ -187,3 +190,17 @@ def _check_counts(schema: object, limits: Limits) -> None:
         for key, most in (("properties", limits.properties), ("enum", limits.listed)):
             if isinstance(listed := value.get(key), dict | list) and len(listed) > most:
                 raise Inexact(f"{pointer}/{key}", f"more than {most} entries are listed")
+
+
+def _is_small(schema: object, limits: Limits) -> bool:
+    """Whether no count is passed: the same look without places, which all but a few schemas are spared."""
+    todo, count = [schema], 0
+    while todo and count <= limits.subschemas:
+        value = todo.pop()
+        count += 1
+        if isinstance(value, dict):
+            todo += below(value)
+            for key, most in (("properties", limits.properties), ("enum", limits.listed)):
+                if isinstance(listed := value.get(key), dict | list) and len(listed) > most:
+                    return False
+    return count <= limits.subschemas

@@ -17,6 +17,7 @@ from jsonschema import (
 )
 
 from b3node.errors import Refusal
+from b3node.grammar.forms import is_sound
 from b3node.grammar.front import LIMITS, Limits, check_size, refusal
 from b3node.grammar.refusal import Inexact, child
 
@@ -27,6 +28,14 @@ _DRAFTS: Final = {
     "https://json-schema.org/draft/2019-09/schema": Draft201909Validator,
     "https://json-schema.org/draft/2020-12/schema": Draft202012Validator,
 }
+_YEARS: Final = {
+    Draft4Validator: 4,
+    Draft6Validator: 6,
+    Draft7Validator: 7,
+    Draft201909Validator: 2019,
+    Draft202012Validator: 2020,
+}
+"""By validator, the draft's number or year (see `forms`)."""
 
 
 def draft_of(schema: dict[str, object]) -> Any:
@@ -52,6 +61,8 @@ def check_schema(
     if not isinstance(schema, dict):
         raise Refusal("invalid_request", "The schema is no JSON Schema: it must be an object.", param=param)
     validator = draft_of(schema)
+    if is_sound(schema, _YEARS[validator]):
+        return
     found = next(validator(validator.META_SCHEMA).iter_errors(schema), None)
     if found is not None:
         place = "#" + child("", *found.absolute_path)

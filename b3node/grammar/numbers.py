@@ -13,6 +13,7 @@ from typing import Final
 
 import msgspec
 
+from b3node.grammar import automaton
 from b3node.grammar.charset import DIGIT
 from b3node.grammar.refusal import Inexact
 from b3node.grammar.regular import ALL, EMPTY, VOID, Algebra, Edges, Lang
@@ -174,7 +175,7 @@ class Numbers:
                 rows.append(self._place(r, number, start, last=place == places))
                 accepting.append(place > 0 and r * 10 ** (places - place) % number == 0)
         rows, accepting = self._with_end(rows, accepting, number, width + places * number, places)
-        return self._algebra.table((tuple(accepting), tuple(rows)))
+        return self._algebra.table(automaton.reduced(accepting, rows))
 
     def _place(self, remainder: int, number: int, start: int, *, last: bool) -> Edges:
         if last:

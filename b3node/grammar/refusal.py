@@ -24,5 +24,8 @@ class Unsatisfiable(Inexact):
 def child(pointer: str, *path: str | int) -> str:
     """The pointer to what stands at `path` under `pointer`."""
     for part in path:
-        pointer += "/" + str(part).replace("~", "~0").replace("/", "~1")
+        name = str(part)
+        if "~" in name or "/" in name:
+            name = name.replace("~", "~0").replace("/", "~1")
+        pointer = f"{pointer}/{name}"
     return pointer

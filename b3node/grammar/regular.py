@@ -190,7 +190,7 @@ class Algebra:
         return self._intern((_REP, part, 0 if self.nullable(part) else low, high))
 
     def table(self, table: Table, state: int = 0) -> Lang:
-        """The language of a finished automaton, from `state` on."""
+        """The language of a finished automaton, which is minimal, from `state` on."""
         index = self._table_ids.setdefault(table, len(self._tables))
         if index == len(self._tables):
             self._tables.append(table)
@@ -262,7 +262,7 @@ class Algebra:
         key = self._keys[lang]
         match key[0]:
             case "all":
-                return tuple((lo, hi, ALL) for lo, hi in ANY)
+                return everything(ALL)
             case "set":
                 return tuple((lo, hi, EMPTY) for lo, hi in self.charset(lang))
             case "cat":
@@ -272,7 +272,7 @@ class Algebra:
             case "and":
                 return self._fold([self.edges(part) for part in key[1]], self.both)
             case "not":
-                return _coalesce((lo, hi, self.negate(to)) for lo, hi, to in _filled(self.edges(key[1])))
+                return _coalesce((lo, hi, self.negate(to)) for lo, hi, to in filled(self.edges(key[1])))
             case "rep":
                 return self._derive_repeat(key[1], key[2], key[3])
             case "dfa":
@@ -342,15 +342,24 @@ def _coalesce(rows: Iterable[tuple[int, int, Lang]]) -> Edges:
     return tuple(out)
 
 
-def _filled(rows: Edges) -> list[tuple[int, int, Lang]]:
-    """The same edges with explicit ones to VOID wherever the universe has no edge."""
+def filled(rows: Edges, void: Lang = VOID) -> list[tuple[int, int, Lang]]:
+    """The same edges with explicit ones to `void` wherever the universe has no edge."""
     out: list[tuple[int, int, Lang]] = []
     start = 0
-    for lo, hi, to in (*rows, (LAST + 1, LAST + 1, VOID)):
-        for low, high in ANY:
-            if max(start, low) <= min(lo - 1, high):
-                out.append((max(start, low), min(lo - 1, high), VOID))
-        if lo <= LAST:
-            out.append((lo, hi, to))
+    for lo, hi, to in rows:
+        if start < lo:
+            out += _gap(start, lo - 1, void)
+        out.append((lo, hi, to))
         start = hi + 1
-    return out
+    return out + _gap(start, LAST, void)
+
+
+def _gap(start: int, stop: int, void: Lang) -> list[tuple[int, int, Lang]]:
+    """Edges to `void` for the code points of the universe from `start` to `stop`."""
+    pieces = [(max(start, low), min(stop, high)) for low, high in ANY]
+    return [(lo, hi, void) for lo, hi in pieces if lo <= hi]
+
+
+def everything(to: Lang) -> Edges:
+    """Edges to one place, whatever comes."""
+    return tuple([(lo, hi, to) for lo, hi in ANY])

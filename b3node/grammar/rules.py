@@ -9,7 +9,7 @@ grammar has no left recursion and no empty loop.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Set as AbstractSet
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -72,44 +72,58 @@ class Rules:
     # ---------------------------------------------------------------------------------- cleaning
     def productive(self) -> set[int]:
         """The rules that can come to an end."""
-        users: list[list[list[int]]] = [[] for _ in self._rows]
         alive: set[int] = set()
+        for rule in range(len(self._rows) - 1, -1, -1):  # most rules name only later ones
+            for row in self._rows[rule]:
+                if alive.issuperset(_needed(row)):
+                    alive.add(rule)
+                    break
+        if len(alive) < len(self._rows):
+            self._revive(alive)
+        return alive
+
+    def _revive(self, alive: set[int]) -> None:
+        """Adds the rules that come to an end with the help of those that do, and so on."""
+        users: dict[int, list[list[int]]] = {}
+        todo = []
         for rule, rows in enumerate(self._rows):
-            for row in rows:
-                needs = set(_needed(row))
+            for row in rows if rule not in alive else ():
+                needs = set(_needed(row)) - alive
                 waiting = [rule, len(needs)]
                 for need in needs:
-                    users[need].append(waiting)
-                if not needs:
+                    users.setdefault(need, []).append(waiting)
+                if not needs and rule not in alive:
                     alive.add(rule)
-        todo = list(alive)
+                    todo.append(rule)
         while todo:
-            for waiting in users[todo.pop()]:
+            for waiting in users.get(todo.pop(), ()):
                 waiting[1] -= 1
                 if waiting[1] == 0 and waiting[0] not in alive:
                     alive.add(waiting[0])
                     todo.append(waiting[0])
-        return alive
 
     def cleaned(self, root: int) -> list[list[Row]] | None:
         """The rules that matter, the root first; None when the root can never end."""
         alive = self.productive()
         if root not in alive:
             return None
-        table = [
-            [kept for row in rows if (kept := _alive_row(row, alive)) is not None] if i in alive else []
-            for i, rows in enumerate(self._rows)
-        ]
+        if len(alive) == len(self._rows):
+            table = [rows.copy() for rows in self._rows]
+        else:
+            table = [
+                [kept for row in rows if (kept := _alive_row(row, alive)) is not None] if i in alive else []
+                for i, rows in enumerate(self._rows)
+            ]
         return _reached(*_shared(table, root))
 
 
-def _needed(row: Row) -> Iterator[int]:
+def _needed(row: Row) -> list[int]:
     """The rules that must end for a row to end."""
-    for symbol in row:
-        if type(symbol) is int:
-            yield symbol
-        elif type(symbol) is Times and symbol.low:
-            yield symbol.rule
+    return [
+        symbol if isinstance(symbol, int) else symbol.rule
+        for symbol in row
+        if not isinstance(symbol, str) and (isinstance(symbol, int) or symbol.low)
+    ]
 
 
 def _alive_row(row: Row, alive: set[int]) -> Row | None:
@@ -137,8 +151,8 @@ def _shared(table: list[list[Row]], root: int) -> tuple[list[list[Row]], int]:
         for i in todo:
             if to[i] == i and table[i] and (same := _same(table, i, to, seen)) != i:
                 to[i] = same
-                users[same] |= users[i]
-                touched |= users[i]
+                users[same] += users[i]
+                touched.update(users[i])
         todo = sorted(touched, reverse=True)
     return table, _find(to, root)
 
@@ -146,19 +160,20 @@ def _shared(table: list[list[Row]], root: int) -> tuple[list[list[Row]], int]:
 def _same(table: list[list[Row]], i: int, to: list[int], seen: dict[tuple[Row, ...], int]) -> int:
     """The rule that a rule is the same as; its rows are brought up to date."""
     rows = table[i]
-    if any(_is_stale(row, to) for row in rows):
-        rows = table[i] = list(dict.fromkeys(tuple([_moved(s, to) for s in row]) for row in rows))
-    first = rows[0][0] if len(rows) == 1 and len(rows[0]) == 1 else None
-    return first if isinstance(first, int) else _find(to, seen.setdefault(tuple(rows), i))
+    if [rule for row in rows for rule in named(row) if to[rule] != rule]:
+        rows = table[i] = list(dict.fromkeys([tuple([_moved(s, to) for s in row]) for row in rows]))
+    if len(rows) == 1 and len(rows[0]) == 1 and type(first := rows[0][0]) is int:
+        return first
+    return _find(to, seen.setdefault(tuple(rows), i))
 
 
-def _users(table: list[list[Row]]) -> list[set[int]]:
-    users: list[set[int]] = [set() for _ in table]
+def _users(table: list[list[Row]]) -> list[list[int]]:
+    """For each rule those that name it."""
+    users: list[list[int]] = [[] for _ in table]
     for i, rows in enumerate(table):
         for row in rows:
-            for symbol in row:
-                if not isinstance(symbol, str):
-                    users[symbol if isinstance(symbol, int) else symbol.rule].add(i)
+            for rule in named(row):
+                users[rule].append(i)
     return users
 
 
@@ -169,14 +184,9 @@ def _find(to: list[int], rule: int) -> int:
     return rule
 
 
-def _is_stale(row: Row, to: list[int]) -> bool:
-    for symbol in row:
-        if type(symbol) is int:
-            if to[symbol] != symbol:
-                return True
-        elif type(symbol) is Times and to[symbol.rule] != symbol.rule:
-            return True
-    return False
+def named(row: Row) -> list[int]:
+    """The rules that a row names."""
+    return [s if isinstance(s, int) else s.rule for s in row if not isinstance(s, str)]
 
 
 def _moved(symbol: Symbol, to: list[int]) -> Symbol:
@@ -187,68 +197,60 @@ def _moved(symbol: Symbol, to: list[int]) -> Symbol:
 
 def _reached(table: list[list[Row]], root: int) -> list[list[Row]]:
     """Only the rules that the root needs, numbered in the order they are met; chains of one user inlined."""
-    uses: dict[int, int] = {}
+    uses = [0] * len(table)
     for rows in table:
-        for rule in _named(symbol for row in rows for symbol in row):
-            uses[rule] = uses.get(rule, 0) + 1
+        for row in rows:
+            for rule in named(row):
+                uses[rule] += 1
     numbers, order = {root: 0}, [root]
     out: list[list[Row]] = []
     for at in order:  # grows while it is walked
         rows = []
         for row in table[at]:
-            flat = _inlined(row, table, uses, numbers.keys())
-            for rule in _named(flat):
-                if rule not in numbers:
-                    numbers[rule] = len(order)
+            flat: list[Symbol] = []
+            for symbol in _inlined(row, table, uses, numbers):
+                if isinstance(symbol, str):
+                    flat.append(symbol)
+                    continue
+                rule = symbol if isinstance(symbol, int) else symbol.rule
+                number = numbers.get(rule)
+                if number is None:
+                    number = numbers[rule] = len(order)
                     order.append(rule)
-            rows.append(tuple(_numbered(symbol, numbers) for symbol in flat))
+                flat.append(number if isinstance(symbol, int) else Times(number, symbol.low, symbol.high))
+            rows.append(tuple(flat))
         out.append(rows)
     return out
 
 
-def _named(symbols: Iterable[Symbol]) -> Iterator[int]:
-    for symbol in symbols:
-        if not isinstance(symbol, str):
-            yield symbol if isinstance(symbol, int) else symbol.rule
-
-
-def _inlined(
-    row: Row, table: list[list[Row]], uses: Mapping[int, int], kept: AbstractSet[int]
-) -> list[Symbol]:
+def _inlined(row: Row, table: list[list[Row]], uses: list[int], kept: Mapping[int, int]) -> Sequence[Symbol]:
     """A row with the rules of one alternative written out, where that saves a rule or is as short."""
+    if not [symbol for symbol in row if isinstance(symbol, int) and len(table[symbol]) == 1]:
+        return row
     flat: list[Symbol] = []
     todo = list(reversed(row))
     while todo:
         symbol = todo.pop()
-        if isinstance(symbol, int) and len(table[symbol]) == 1:
+        if type(symbol) is int and len(table[symbol]) == 1:
             inner = table[symbol][0]
-            plain = not inner or (len(inner) == 1 and isinstance(inner[0], str) and len(inner[0]) < _SHORT)
+            plain = not inner or (len(inner) == 1 and type(inner[0]) is str and len(inner[0]) < _SHORT)
             if plain or (uses[symbol] == 1 and symbol not in kept):
-                todo.extend(reversed(inner))
+                todo += inner[::-1]
                 continue
         flat.append(symbol)
     return flat
-
-
-def _numbered(symbol: Symbol, numbers: Mapping[int, int]) -> Symbol:
-    if isinstance(symbol, int):
-        return numbers[symbol]
-    return Times(numbers[symbol.rule], symbol.low, symbol.high) if isinstance(symbol, Times) else symbol
 
 
 # ---------------------------------------------------------------------------------------- printing
 def printed(table: list[list[Row]], library: Mapping[str, str]) -> str:
     """The GBNF of cleaned rules; the rules of `library` that they name follow."""
     lines, more = [], _Blocks()
-    names: dict[str, None] = {}
+    pieces: dict[str, None] = {}
     for i, rows in enumerate(table):
-        texts = []
         for row in rows:
-            for symbol in row:
-                if isinstance(symbol, str) and symbol:
-                    names.update(dict.fromkeys(notation.references(symbol)))
-            texts.append(_row(row, more))
-        lines.append(f"{_name(i)} ::= {' | '.join(texts)}")
+            pieces.update(dict.fromkeys([symbol for symbol in row if type(symbol) is str]))
+        lines.append(f"{_name(i)} ::= {' | '.join([_row(row, more) for row in rows])}")
+    names = dict.fromkeys([name for piece in pieces for name in notation.references(piece)])
     needed = notation.closure(library, [name for name in names if name in library])
     lines += more.lines
     lines += [f"{name} ::= {library[name]}" for name in needed]

@@ -8,6 +8,7 @@ automaton written as right-linear rules, which the engine runs on one stack.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
@@ -15,13 +16,18 @@ from typing import Final
 from b3node.grammar import automaton, library
 from b3node.grammar.charset import ANY, Charset, intersection
 from b3node.grammar.refusal import Inexact
-from b3node.grammar.regular import ALL, Algebra, Edges, Lang, Table, TooLarge
-from b3node.grammar.rules import Row, Rules, Symbol, Times
+from b3node.grammar.regular import ALL, Algebra, Edges, Lang, Table, TooLarge, everything
+from b3node.grammar.rules import Row, Rules, Times
 
 QUOTE: Final = '"\\""'
 _SHORT: Final = {0x22: '\\"', 0x5C: "\\\\", 8: "b", 9: "t", 0xA: "n", 0xC: "f", 0xD: "r"}
 _RAW: Final[Charset] = ((0x20, 0x21), (0x23, 0x5B), (0x5D, 0xD7FF), (0xE000, 0x10FFFF))
 _CONTROLS: Final = tuple(point for point in range(0x20) if point not in _SHORT)
+_ESCAPED: Final[Charset] = ((0, 0x1F), (0x22, 0x22), (0x5C, 0x5C))
+_PLAIN: Final = re.compile(r"[ !#-\[\]-~]*")
+"""Texts that a GBNF literal has as they are."""
+_UNESCAPED: Final = re.compile(r'[^"\\\x00-\x1f]*')
+"""Texts that a JSON string has as they are."""
 _SHORT_CLASS: Final = 12
 """A class longer than this is a rule of its own, shared by all states that use it."""
 _MAX_CHAIN: Final = 120
@@ -36,18 +42,20 @@ MAX_LOOP: Final = 32
 
 def literal(text: str) -> str:
     """A GBNF literal of exactly `text`."""
-    out = []
-    for char in text:
-        point = ord(char)
-        if char in '"\\':
-            out.append("\\" + char)
-        elif 0x20 <= point < 0x7F:
-            out.append(char)
-        elif point > 0xFFFF:
-            out.append(f"\\U{point:08X}")
-        else:
-            out.append(f"\\u{point:04X}" if point > 0xFF else f"\\x{point:02X}")
-    return f'"{"".join(out)}"'
+    if _PLAIN.fullmatch(text):
+        return f'"{text}"'
+    return f'"{"".join(map(_quoted, text))}"'
+
+
+def _quoted(char: str) -> str:
+    point = ord(char)
+    if char in '"\\':
+        return "\\" + char
+    if 0x20 <= point < 0x7F:
+        return char
+    if point > 0xFFFF:
+        return f"\\U{point:08X}"
+    return f"\\u{point:04X}" if point > 0xFF else f"\\x{point:02X}"
 
 
 @lru_cache(maxsize=2048)
@@ -68,6 +76,8 @@ def _point(point: int) -> str:
 
 def escaped(text: str) -> str:
     """`text` as it stands between the quotes of a JSON string."""
+    if _UNESCAPED.fullmatch(text):
+        return text
     return "".join(_escape(ord(char)) or char for char in text)
 
 
@@ -83,11 +93,12 @@ def spellings(chars: Charset) -> tuple[str, ...]:
     out = []
     if raw := intersection(chars, _RAW):
         out.append(char_class(raw))
-    points = {p for lo, hi in intersection(chars, ((0, 0x5C),)) for p in range(lo, hi + 1)}
+    special = intersection(chars, _ESCAPED)
+    if special == _ESCAPED:
+        return (*out, '"\\\\" escape')
+    points = {p for lo, hi in special for p in range(lo, hi + 1)}
     short = [_SHORT[point] for point in _SHORT if point in points]
     controls = [point for point in _CONTROLS if point in points]
-    if len(short) == len(_SHORT) and len(controls) == len(_CONTROLS):
-        return (*out, '"\\\\" escape')
     if short:
         out.append('"\\\\" [' + "".join(short) + "]")
     if len(controls) == len(_CONTROLS):
@@ -256,17 +267,19 @@ class _Writer:
         self._char = char
         self._accepting, self._edges = table
         self._numbers: dict[int, int] = {}
+        self._rows: dict[int, Row] = {}
         self._todo: list[int] = []
 
     def start(self) -> Row:
         row = self._after(0, "")
         while self._todo:
             state = self._todo.pop()
+            rule = self._numbers[state]
             if self._accepting[state]:
-                self._rules.add(self._numbers[state], (QUOTE,))
+                self._rules.add(rule, (QUOTE,))
             for to, chars in _by_target(self._edges[state]).items():
                 for out in self._steps(to, chars):
-                    self._rules.add(self._numbers[state], out)
+                    self._rules.add(rule, out)
         return row
 
     def _steps(self, to: int, chars: Charset) -> list[Row]:
@@ -277,9 +290,6 @@ class _Writer:
             return [(pieces[0], *self._after(to, ""))]
         return [(self._char(chars), *self._after(to, ""))]
 
-    def _rest_is_free(self, state: int) -> bool:
-        return self._accepting[state] and self._edges[state] == tuple((lo, hi, state) for lo, hi in ANY)
-
     def _after(self, state: int, text: str) -> Row:
         """What follows on the way into a state, with the letters that lead there and on."""
         while not self._accepting[state] and len(self._edges[state]) == 1 and len(text) < _MAX_CHAIN:
@@ -287,13 +297,23 @@ class _Writer:
             if lo != hi or to == state:
                 break
             text, state = text + chr(lo), to
-        head: Row = (literal(escaped(text)),) if text else ()
+        if not text:
+            return self._into(state)
+        return (literal(escaped(text)), *self._into(state))
+
+    def _into(self, state: int) -> Row:
+        """What follows in a state."""
+        row = self._rows.get(state)
+        if row is None:
+            row = self._rows[state] = self._first(state)
+        return row
+
+    def _first(self, state: int) -> Row:
+        """The same, when it is asked for the first time."""
         if not self._edges[state]:
-            return (*head, QUOTE)
-        if self._rest_is_free(state):
-            return (*head, "chars")
-        if state not in self._numbers:
-            self._numbers[state] = self._rules.new()
-            self._todo.append(state)
-        tail: Symbol = self._numbers[state]
-        return (*head, tail)
+            return (QUOTE,)
+        if self._accepting[state] and self._edges[state] == everything(state):
+            return ("chars",)
+        self._numbers[state] = rule = self._rules.new()
+        self._todo.append(state)
+        return (rule,)

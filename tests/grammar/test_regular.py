@@ -136,3 +136,37 @@ def test_character_sets_are_sets(pairs):
     assert union(one, other) == ANY
     for point in range(345):
         assert any(low <= point <= high for low, high in one) == any(a <= point <= a + b for a, b in pairs)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_a_finished_automaton_and_its_complement_are_not_built_again(data):
+    """They are the same values as when they are derived letter by letter."""
+    algebra = Algebra()
+    lang, _ = data.draw(languages(algebra))
+    table = automaton.build(algebra, lang)
+    finished = algebra.table(table)
+    assert automaton.build(algebra, finished) == table
+    assert automaton.build(algebra, algebra.negate(finished)) == automaton.build(
+        algebra, algebra.negate(lang)
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.text("abc\x00\ud7ff\ue000\U0010ffff\ud800", max_size=4), max_size=12))
+def test_a_list_of_words_is_the_union_of_its_words(words):
+    """As a minimal automaton, without the words that are no text."""
+    algebra = Algebra()
+    texts = [word for word in words if "\ud800" not in word]
+    derived = automaton.build(algebra, algebra.either([algebra.text(text) for text in texts]))
+    assert automaton.words(words) == derived
+
+
+def test_a_finished_automaton_is_within_the_bound_of_states():
+    """Whether it was built or is built again."""
+    algebra = Algebra()
+    finished = algebra.table(automaton.words(["abcdef"]))
+    assert len(automaton.build(algebra, finished, 7)[0]) == 7
+    for lang in (finished, algebra.negate(finished)):
+        with pytest.raises(TooLarge):
+            automaton.build(algebra, lang, 6)
