@@ -38,6 +38,7 @@ from b3node.workers.orders import EngineOrder
 from b3node.workers.patience import Patience
 from b3node.workers.served import ModelFacts, State
 from b3node.workers.supervisor import Supervisor
+from b3node.workers.suspects import SECONDS, Suspects, digest
 from b3node.workers.tunables import tunables
 
 RESERVED_OUTPUT: Final = 512
@@ -46,6 +47,8 @@ FRESH: Final = 60.0
 """Seconds for which a decoded token proves that the engine works."""
 DOWN_RETRY: Final = 60
 """Seconds after which a client may ask again for a model that is down."""
+ALONE_RETRY: Final = 2
+"""Seconds after which a suspect may ask again whether another one is done."""
 _BLEND: Final = 0.1
 """Weight of the newest step in the usual one."""
 _LOOKS: Final = 10.0
@@ -74,6 +77,9 @@ class EngineClient:
         self._patience = patience
         self._ids = itertools.count(1)
         self._live: dict[int, Mailbox] = {}
+        self._suspects = Suspects()
+        self._computed: dict[int, bytes] = {}
+        """The digests of what the engine has been sent and has not ended yet, whether or not anybody waits for it."""
         self._owes_since: float | None = None
         self._usual_step: float | None = None
         self._last_token = float("-inf")
@@ -119,8 +125,22 @@ class EngineClient:
     def submit(
         self, prepared: Prepared, *, sampling: Sampling, max_tokens: int | None, namespace: str
     ) -> Mailbox:
-        """Hands a prompt to the engine; `max_tokens` None is until the end of the context. Raises `Refusal`."""
+        """Hands a prompt to the engine; `max_tokens` None is until the end of the context.
+
+        Raises `Refusal`, also for what has ended engines before (see `suspects`).
+        """
         self.require_ready()
+        known = digest(prepared)
+        self._examine(known)
+        request, mailbox = self._submit(
+            prepared, sampling=sampling, max_tokens=max_tokens, namespace=namespace
+        )
+        self._computed[request] = known
+        return mailbox
+
+    def _submit(
+        self, prepared: Prepared, *, sampling: Sampling, max_tokens: int | None, namespace: str
+    ) -> tuple[int, Mailbox]:
         facts = self.facts
         if facts is None or len(self._live) >= facts.n_parallel + self._limit:
             raise Refusal("capacity_unavailable", "The node is busy; try again in a moment.", retry_after=1)
@@ -144,7 +164,24 @@ class EngineClient:
                 outline=prepared.outline,
             )
         )
-        return mailbox
+        return request, mailbox
+
+    def _examine(self, request: bytes) -> None:
+        """Raises `Refusal` for a request that ends engines, and for one that may, beside another such."""
+        match self._suspects.verdict(request, self._computed.values(), time.monotonic()):
+            case "guilty":
+                raise Refusal(
+                    "internal",
+                    f"The model runtime died of this request repeatedly; it is refused for {SECONDS / 60:.0f} minutes.",
+                )
+            case "later":
+                raise Refusal(
+                    "capacity_unavailable",
+                    "The model runtime died of this request or of another one; each is tried again by itself.",
+                    retry_after=ALONE_RETRY,
+                )
+            case "free":
+                pass
 
     async def probe(self, within: float) -> bool:
         """Whether a token was decoded in the last 60 s, else whether one is decoded `within` seconds."""
@@ -154,7 +191,9 @@ class EngineClient:
             return True
         token = Prepared(tokens=(0).to_bytes(4, "little"), prompt_tokens=1)
         try:
-            mailbox = self.submit(token, sampling=Sampling(0.0, 1.0, 0), max_tokens=1, namespace="\x00probe")
+            _, mailbox = self._submit(
+                token, sampling=Sampling(0.0, 1.0, 0), max_tokens=1, namespace="\x00probe"
+            )
         except Refusal as refusal:
             return refusal.code == "capacity_unavailable"
         try:
@@ -196,9 +235,23 @@ class EngineClient:
         for finished in step.finished:
             self._deliver(live, finished)
             live.pop(finished.id, None)
+            self._acquit(finished)
             if finished.reason == "stop":
                 self._last_token = now
         self._owes_since = now if live or step.running or step.waiting else None
+
+    def _acquit(self, finished: Finished) -> None:
+        """What comes to its end by itself does not end engines."""
+        known = self._computed.pop(finished.id, None)
+        if known is not None and finished.reason in {"stop", "length", "failed"}:
+            self._suspects.answered(known)
+
+    def _accuse(self) -> None:
+        """Takes all that the engine died with for suspects."""
+        guilty = self._suspects.died(set(self._computed.values()), time.monotonic())
+        self._computed.clear()
+        if guilty is not None:
+            _log.error("request_kills_engines", model=self._model, digest=guilty.hex())
 
     def _deliver(self, live: dict[int, Mailbox], output: Started | Token | Finished) -> None:
         mailbox = live.get(output.id)
@@ -229,6 +282,7 @@ class EngineClient:
             self._load_began = time.monotonic()
         self._restarted = again
         self.settled.set()
+        self._accuse()
         self._fail_all()
 
     def _fail_all(self) -> None:

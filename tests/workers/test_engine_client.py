@@ -41,9 +41,13 @@ def node(shared: RunningFleet) -> RunningFleet:
     return shared
 
 
+def gone(node: RunningFleet, engine: int) -> None:
+    until(lambda: node.model("m").pids["engine"] != engine, "the loss is noticed")
+
+
 def answers_again(node: RunningFleet, after: int) -> None:
     """The engine `after` is gone and replaced; meanwhile the node says when to come back, and then it serves."""
-    until(lambda: node.model("m").pids["engine"] != after, "the loss is noticed")
+    gone(node, after)
     answer = node.post("m", max_output_tokens=2)
     while answer.status != 200:
         assert (answer.status, answer.code) == (503, "infer_backend_unavailable")
@@ -186,6 +190,22 @@ def test_an_engine_that_hangs_is_found_out_even_if_everybody_leaves(impatient: R
     until(lambda: not impatient.model("m").engine._live, "the only client has left")
 
     answers_again(impatient, engine)
+
+
+def test_a_request_that_hangs_engines_is_found_out_even_if_its_client_leaves(node: RunningFleet) -> None:
+    """Who waits for an answer says nothing of what an engine was computing when it died."""
+    for _ in range(2):
+        engine = node.engine("m")
+        with node.stream("m", "hold on") as stream:
+            stream.until("response.output_text.delta")
+            os.kill(engine, signal.SIGSTOP)
+        until(lambda: not node.model("m").engine._live, "the only client has left")
+        slay(engine)
+        gone(node, engine)
+    node.ready("m")
+
+    assert node.post("m", "hold on", max_output_tokens=2).code == "internal"
+    assert node.post("m", "go on", max_output_tokens=2).text == "on and "
 
 
 def unstarted(patience: Patience) -> EngineClient:
