@@ -18,17 +18,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from importlib import import_module
 from typing import Any, Final
 
 import msgspec
-from jsonschema.exceptions import ValidationError
-from jsonschema.validators import extend
-from referencing import Registry
 
 from b3node.contract.request import FunctionTool
 from b3node.grammar.budget import Budget
 from b3node.grammar.document import LISTS, MAPS, ONES, Document
-from b3node.grammar.metaschema import draft_of
+from b3node.grammar.metaschema import LIBRARY, draft_of
 from b3node.grammar.obligations import Obligations
 from b3node.grammar.refusal import Inexact
 from b3node.grammar.regular import ALL, Algebra, Lang, TooLarge
@@ -174,7 +172,8 @@ def _by_keywords(schema: dict[str, object], value: object) -> bool:
     checks = {**draft.VALIDATORS, "uniqueItems": _unique}
     checks = {name: _bounded(name, check, work) for name, check in checks.items()}
     try:
-        validator = extend(draft, checks)(_without_patterns(schema), registry=Registry())
+        bounded = import_module(f"{LIBRARY}.validators").extend(draft, checks)
+        validator = bounded(_without_patterns(schema), registry=import_module("referencing").Registry())
         return next(validator.iter_errors(value), None) is None
     except (_TooMuch, RecursionError):
         return False
@@ -217,7 +216,7 @@ _IDENTIFIED: Final = re.compile(rb'"\$?id":"')
 def _bounded(name: str, check: Any, work: _Work) -> Any:
     """A keyword's check that counts, and that says nothing where it cannot read the keyword."""
 
-    def bounded(validator: Any, keyword: Any, value: Any, schema: Any) -> Iterator[ValidationError]:
+    def bounded(validator: Any, keyword: Any, value: Any, schema: Any) -> Iterator[Exception]:
         work.count(name, keyword, value)
         try:
             yield from check(validator, keyword, value, schema) or ()
@@ -234,10 +233,10 @@ def _size(value: object) -> int:
     return len(msgspec.json.encode(value))
 
 
-def _unique(_: Any, keyword: Any, value: Any, __: Any) -> Iterator[ValidationError]:
+def _unique(_: Any, keyword: Any, value: Any, __: Any) -> Iterator[Exception]:
     """`uniqueItems` in one pass; the library compares each with each."""
     if keyword is True and isinstance(value, list) and len({canonical(item) for item in value}) < len(value):
-        yield ValidationError("items are equal")
+        yield import_module(LIBRARY).ValidationError("items are equal")
 
 
 def _without_formats(schema: object) -> object:

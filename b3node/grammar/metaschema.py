@@ -6,15 +6,8 @@ that `minimum` is no string. References are not followed and patterns not run: t
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any, Final
-
-from jsonschema import (
-    Draft4Validator,
-    Draft6Validator,
-    Draft7Validator,
-    Draft201909Validator,
-    Draft202012Validator,
-)
 
 from b3node.errors import Refusal
 from b3node.grammar.forms import is_sound
@@ -22,26 +15,33 @@ from b3node.grammar.front import LIMITS, Limits, check_size, refusal
 from b3node.grammar.refusal import Inexact, child
 
 _DRAFTS: Final = {
-    "http://json-schema.org/draft-04/schema": Draft4Validator,
-    "http://json-schema.org/draft-06/schema": Draft6Validator,
-    "http://json-schema.org/draft-07/schema": Draft7Validator,
-    "https://json-schema.org/draft/2019-09/schema": Draft201909Validator,
-    "https://json-schema.org/draft/2020-12/schema": Draft202012Validator,
+    "http://json-schema.org/draft-04/schema": 4,
+    "http://json-schema.org/draft-06/schema": 6,
+    "http://json-schema.org/draft-07/schema": 7,
+    "https://json-schema.org/draft/2019-09/schema": 2019,
+    "https://json-schema.org/draft/2020-12/schema": 2020,
 }
-_YEARS: Final = {
-    Draft4Validator: 4,
-    Draft6Validator: 6,
-    Draft7Validator: 7,
-    Draft201909Validator: 2019,
-    Draft202012Validator: 2020,
+"""The number or year of each draft (see `forms`)."""
+_VALIDATORS: Final = {
+    4: "Draft4Validator",
+    6: "Draft6Validator",
+    7: "Draft7Validator",
+    2019: "Draft201909Validator",
+    2020: "Draft202012Validator",
 }
-"""By validator, the draft's number or year (see `forms`)."""
+LIBRARY: Final = "jsonschema"
+"""Imported when it is first asked, which few schemas make necessary, so that nobody's start waits for it; who would not
+wait then either imports it before."""
 
 
 def draft_of(schema: dict[str, object]) -> Any:
     """The validator class of the draft that a schema names; of 2020-12 when it names none that is known."""
+    return getattr(import_module(LIBRARY), _VALIDATORS[_year(schema)])
+
+
+def _year(schema: dict[str, object]) -> int:
     dialect = schema.get("$schema")
-    return _DRAFTS.get(dialect.rstrip("#") if isinstance(dialect, str) else "", Draft202012Validator)
+    return _DRAFTS.get(dialect.rstrip("#") if isinstance(dialect, str) else "", 2020)
 
 
 def check_schema(
@@ -60,9 +60,9 @@ def check_schema(
         return
     if not isinstance(schema, dict):
         raise Refusal("invalid_request", "The schema is no JSON Schema: it must be an object.", param=param)
-    validator = draft_of(schema)
-    if is_sound(schema, _YEARS[validator]):
+    if is_sound(schema, _year(schema)):
         return
+    validator = draft_of(schema)
     found = next(validator(validator.META_SCHEMA).iter_errors(schema), None)
     if found is not None:
         place = "#" + child("", *found.absolute_path)

@@ -12,6 +12,7 @@ import asyncio
 import secrets
 from collections.abc import Iterable, Sequence
 from functools import partial
+from importlib import import_module
 from typing import Final, Protocol
 
 import msgspec
@@ -193,6 +194,7 @@ def _judge(tools: Sequence[FunctionTool]) -> Judge:
 def warm_up() -> None:
     """Imports what only some requests need, so that the first of them does not wait for it. For a thread beside the node."""
     _judge((FunctionTool("f"),))
+    import_module("jsonschema")  # what judges read when they cannot read a schema by themselves
 
 
 def _sampling(request: Request) -> Sampling:

@@ -11,14 +11,17 @@ It loads while the engine does, and so before anybody knows how long the context
 from __future__ import annotations
 
 import resource
+import socket
 import sys
 import threading
 import traceback
 from datetime import UTC, datetime
+from importlib import import_module
 from pathlib import Path
 from typing import Final
 
 from b3node.errors import Refusal
+from b3node.grammar.metaschema import LIBRARY
 from b3node.llama.grammar import Grammars
 from b3node.llama.vocab import Vocabulary, VocabularyError
 from b3node.prompt.prepare import Preparer
@@ -45,13 +48,24 @@ ROOM: Final = 768 * 1024 * 1024
 def main() -> None:
     """The process's whole life."""
     threading.stack_size(STACK)
-    worker = threading.Thread(target=_serve, args=(inherit(sys.argv),), name="prepare")
+    loaded = threading.Event()
+    worker = threading.Thread(target=_work, args=(inherit(sys.argv), loaded), name="prepare")
     worker.start()
+    loaded.wait()
+    import_module(LIBRARY)  # few requests need it, but none is to wait for it
     worker.join()
 
 
-def _serve(sock: object) -> None:
-    line: Line[PrepareOrder | Ask] = Line(sock, ToPrepare)  # type: ignore[arg-type]
+def _work(sock: socket.socket, loaded: threading.Event) -> None:
+    """Serves; tells that all is loaded, or that it never will be."""
+    try:
+        _serve(sock, loaded)
+    finally:
+        loaded.set()
+
+
+def _serve(sock: socket.socket, loaded: threading.Event) -> None:
+    line: Line[PrepareOrder | Ask] = Line(sock, ToPrepare)  # type: ignore[arg-type]  # a union is a type to msgspec
     order = line.next()
     if not isinstance(order, PrepareOrder):
         return
@@ -64,6 +78,7 @@ def _serve(sock: object) -> None:
         return
     _limit_memory()
     line.send(PrepareReady(preparer.traits))
+    loaded.set()
     while isinstance(ask := line.next(), Ask):
         preparer = preparer.within(ask.n_ctx)
         line.send(_answer(preparer, ask))

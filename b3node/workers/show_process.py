@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 import threading
 from datetime import UTC, datetime
@@ -27,8 +28,8 @@ def main() -> None:
     worker.join()
 
 
-def _serve(sock: object) -> None:
-    line: Line[ShowOrder] = Line(sock, ShowOrder)  # type: ignore[arg-type]
+def _serve(sock: socket.socket) -> None:
+    line: Line[ShowOrder] = Line(sock, ShowOrder)
     order = line.next()
     if order is not None:
         line.send(_shown(order))

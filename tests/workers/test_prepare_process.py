@@ -1,9 +1,19 @@
 from __future__ import annotations
 
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import msgspec
+import pytest
+
 from b3node.contract.request import Message, Request, TextPart
 from b3node.errors import Refusal
-from b3node.workers.orders import Ask, Broke, Refused
-from b3node.workers.prepare_process import _answer
+from b3node.workers.frames import FrameReader, frame
+from b3node.workers.orders import Ask, Broke, PrepareFailed, PrepareOrder, Refused
+from b3node.workers.prepare_process import _answer, _work
 
 ASK = Ask(Request(model="m", input=(Message("user", (TextPart("hi"),)),)), now=0.0, n_ctx=64)
 
@@ -43,3 +53,38 @@ def test_a_bug_is_told_with_its_trace_and_survived() -> None:
 
     assert isinstance(broke, Broke)
     assert "KeyError: 'lost'" in broke.trace
+
+
+def test_a_worker_imports_what_few_requests_need_behind_its_start() -> None:
+    """The library of schemas is not there when it begins to load."""
+    program = (
+        "import sys, b3node.workers.prepare_process; print({'jsonschema', 'referencing'} & {*sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert done.stdout == "set()\n"
+
+
+def test_a_worker_that_cannot_load_ends(tmp_path: Path) -> None:
+    """It says why, and waits for nothing."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.sendall(frame(msgspec.msgpack.encode(PrepareOrder(str(tmp_path / "missing.gguf")))))
+        loaded = threading.Event()
+        _work(theirs, loaded)
+        (failed,) = FrameReader().feed(ours.recv(65536))
+
+        assert loaded.is_set()
+        assert "there is no file" in msgspec.msgpack.decode(failed, type=PrepareFailed).reason
+
+
+def test_a_worker_that_breaks_while_it_loads_ends() -> None:
+    """A message that is no order is not waited behind."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.sendall(frame(b"\xc1"))
+        loaded = threading.Event()
+        with pytest.raises(msgspec.DecodeError):
+            _work(theirs, loaded)
+
+        assert loaded.is_set()
