@@ -156,9 +156,15 @@ class Tokens:
         self.candidates: Final = lib.llama_token_data_array(
             self.room.ctypes.data_as(ctypes.POINTER(lib.llama_token_data)), 0, -1, False
         )
+        self.one: Final = lib.llama_token_data()
+        """The same for one token, which numpy would take longer to write than llama.cpp takes to ask about."""
+        self.candidate: Final = ctypes.byref(
+            lib.llama_token_data_array(ctypes.pointer(self.one), 1, -1, False)
+        )
         self._alone: Final = alone
-        self.any_byte: Final = len(alone) == 255 - len(STAND_INS)
-        """Whether every byte that a grammar can say has a token of its own."""
+        said = b"".join(piece for piece, fit in zip(self.pieces, self.possible, strict=True) if fit)
+        self.any_byte: Final = alone.keys() >= set(said)
+        """Whether every byte of the possible tokens has a token of its own."""
         self.common: Final = np.array([alone[byte] for byte in _COMMON if byte in alone], np.int32)
 
     def spelling(self, text: bytes) -> int:
@@ -187,6 +193,10 @@ class Grammar:
         self._partial = b""
         """The bytes of a character that is not complete yet."""
         self._passed: list[Ids] = []
+        self._taken: list[int] = []
+        """Tokens that were allowed, like those in `_passed`, when each was asked about alone."""
+        self._narrowed: list[Ids | None] = []
+        """What `narrow` found here, if it was asked."""
         weakref.finalize(self, lib.llama_sampler_free, sampler).atexit = False
 
     def clone(self) -> Grammar:
@@ -198,6 +208,8 @@ class Grammar:
 
     def allows(self, tokens: Ids) -> Mask:
         """For each token, whether the text may go on with it; see `engine.constraint.Constraint.allows`."""
+        if tokens.size == 1:
+            return np.array((self._allows(int(tokens[0])),))
         mask: Mask = self._tokens.possible[tokens]
         asked = tokens[mask]
         answers = [self._ask(asked[start : start + _BATCH]) for start in range(0, asked.size, _BATCH)]
@@ -209,10 +221,25 @@ class Grammar:
         self._passed.append(tokens[mask])
         return mask
 
+    def _allows(self, token: int) -> bool:
+        """Whether the text may go on with one token: it is asked about once, then gone on with."""
+        if token in self._taken:
+            return True
+        standing = self._stood.get(token)
+        allowed = (self._tokens.possible[token] and self._takes(token)) or (
+            standing is not None and self._takes(standing)
+        )
+        if allowed:
+            self._taken.append(token)
+        return bool(allowed)
+
     def narrow(self) -> Ids | None:
         """Tokens among which all allowed ones are; None if that is most of the vocabulary."""
-        if not self._positive:
-            return None
+        if not self._narrowed:
+            self._narrowed.append(self._narrow() if self._positive else None)
+        return self._narrowed[0]
+
+    def _narrow(self) -> Ids | None:
         known = self._tokens
         open_ = np.ones(256, bool)
         open_[known.bytes] = self.allows(known.one_byte)
@@ -230,7 +257,7 @@ class Grammar:
         """The text that has to come next; see `engine.constraint.Constraint.forced`.
 
         It is found byte by byte, so only where a refused byte says what it seems to say (see above), and where there
-        is a token of every byte. What special tokens say is never part of it.
+        is a token of every byte that can be written. What special tokens say is never part of it.
         """
         known = self._tokens
         if not (self._positive and known.any_byte) or np.count_nonzero(self.allows(known.common)) > 1:
@@ -262,19 +289,27 @@ class Grammar:
 
     def accept(self, token: int) -> None:
         """Goes on with a token that was allowed. Raises `ValueError` for any other: llama.cpp would abort."""
-        if not any((passed == token).any() for passed in self._passed):
+        if token not in self._taken and not any((passed == token).any() for passed in self._passed):
             raise ValueError("a token was to be accepted that was not allowed")
+        self._taken.clear()
         self._passed.clear()
+        self._narrowed.clear()
         meant = self._stood.get(token, token)
         if self._tokens.is_eog[token] and not (meant != token and self._takes(meant)):
             lib.llama_sampler_accept(self._sampler, token)
             return
         lib.llama_sampler_accept(self._sampler, meant)
-        self._partial = _partial(self._partial + self._tokens.pieces[meant])
+        if self._partial or not self._tokens.whole[meant]:
+            self._partial = _partial(self._partial + self._tokens.pieces[meant])
 
     def _takes(self, token: int) -> bool:
         """Whether one token may come next that is possible, or stands for one."""
-        return bool(self._ask(np.array([token], np.int32))[0])
+        known = self._tokens
+        known.one.id, known.one.logit = token, 0.0
+        lib.llama_sampler_apply(self._sampler, known.candidate)
+        if known.one.logit != 0.0:
+            return False
+        return bool(known.whole[token] and not self._partial) or self._continues(token)
 
     def _ask(self, tokens: Ids) -> Mask:
         """What llama.cpp says of at most `_BATCH` possible tokens, and UTF-8 does not forbid."""

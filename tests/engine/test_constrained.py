@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 from b3node.engine import constrained
 from b3node.engine.constrained import Nucleus, draw
 from b3node.engine.constraint import DEAD_END
-from b3node.engine.sampling import BROKEN
+from b3node.engine.sampling import BROKEN, Weights
 from tests.engine.fake_constraint import FakeConstraint
 
 N_VOCAB = 50
@@ -97,10 +97,10 @@ def test_a_nucleus_knows_its_own(seed, size, spread, top_p, share, blocks) -> No
     numbers = np.random.default_rng(seed)
     row = numbers.normal(0, spread, size).astype(np.float32)
     allowed = frozenset(np.flatnonzero(numbers.random(size) < share).tolist() or [size - 1])
-    weights = np.exp(row - row.max())
+    weights, constraint = Weights(row, row.max(), 1.0), FakeConstraint(allowed)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(constrained, "_FIRST", blocks)
-        nucleus = Nucleus(weights, FakeConstraint(allowed), top_p)
+        nucleus = Nucleus(weights, lambda places: constraint.allows(places.astype(np.int32)), top_p)
         for token in numbers.permutation(sorted(allowed))[:8]:
             answer = nucleus.holds(int(token))
             sure = {masked(row, allowed, 1.0, top_p * (1 + error))[token] > 0 for error in (-1e-5, 0, 1e-5)}

@@ -434,6 +434,22 @@ def test_narrowing_leaves_few_where_few_can_follow(grammars) -> None:
     assert set(narrowed.tolist()) == {*EOG, ord("{"), base().id('{"')}
 
 
+def test_narrowing_follows_the_text(grammars) -> None:
+    """What was found is found again without asking, until the grammar has gone on."""
+    constraint = grammars.constrain('root ::= "a" "b"')
+    first = constraint.narrow()
+    assert first is constraint.narrow()
+    assert first is not None
+    assert ord("a") in first
+
+    write(constraint, "a")
+
+    second = constraint.narrow()
+    assert second is not None
+    assert ord("b") in second
+    assert ord("a") not in second
+
+
 def test_negated_classes_are_not_narrowed(grammars) -> None:
     """llama.cpp's negated classes refuse bytes whose continuations they allow."""
     assert grammars.constrain("root ::= [^\\u00e9]+").narrow() is None
@@ -517,6 +533,33 @@ def test_a_token_that_was_not_allowed_is_not_accepted(grammars) -> None:
     constraint.accept(ord("{"))
     with pytest.raises(ValueError, match="not allowed"):
         constraint.accept(ord("{"))
+
+
+@pytest.mark.parametrize("asked", [[[97], [98], [97]], [[97, 98]], [[97], [98, 99]], [[98, 99], [97]]])
+def test_whatever_was_allowed_may_be_accepted(grammars, asked) -> None:
+    """Asked about alone or with others, first or last, once or twice: until something is accepted, and not longer."""
+    for token in (97, 98):
+        constraint = grammars.constrain("root ::= [ab]+")
+        for tokens in asked:
+            constraint.allows(np.array(tokens, np.int32))
+        with pytest.raises(ValueError, match="not allowed"):
+            constraint.accept(99)
+
+        constraint.accept(token)
+
+        with pytest.raises(ValueError, match="not allowed"):
+            constraint.accept(token)
+
+
+@pytest.mark.parametrize("written", [b"", b"a", b"\xe4", b"\xe4\xb8"])
+def test_a_token_alone_is_judged_as_among_others(grammars, written) -> None:
+    """Whether it is text, half a character, the end or a named token, behind a whole character or half of one."""
+    constraint = write(grammars.constrain(f"root ::= [a-z\\u4e2d-\\uffff]* <[{END_THINK}]>?"), written)
+    tokens = np.arange(len(constraint._tokens.pieces), dtype=np.int32)
+
+    alone = [bool(constraint.allows(tokens[token : token + 1])[0]) for token in tokens]
+
+    assert alone == constraint.clone().allows(tokens).tolist()
 
 
 @pytest.mark.parametrize("token", [ord("x"), IM_END])
