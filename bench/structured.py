@@ -1,10 +1,13 @@
 """What structured output costs, and whether it conforms: `python -m bench.structured [speed] [draw] [conform]`.
 
-speed    tokens a second of constrained answers beside free ones, the same server, the same number of tokens:
-         three schemas that go on for as long as the answer may, one client and eight, medians of alternating runs.
-draw     microseconds of one constrained draw on rows of 151,936 logits, beside the free draw: a document of many
-         shapes is written token by token; the model is sure of the right one (`kept to`), or what it wants is
-         unlike the grammar every third time (`off`). CPU time of the thread, so that neighbours do not count.
+speed    tokens a second of constrained answers beside free ones, the same server, the same prompt, the same number
+         of tokens: three schemas that go on for as long as the answer may, one client and eight. One of each is
+         asked for in turn, many times, and what counts is the ratio within such a pair, so that a machine that
+         drifts or has other work slows both; median and quartiles of the ratios, and the servers' CPU time a token.
+draw     microseconds of one constrained draw on rows of 151,936 logits, beside the free draw on the same row: a
+         document of many shapes is written token by token; the model is sure of the right one (`kept to`), or what
+         it wants is unlike the grammar every third time (`off`). CPU time of the thread, so that neighbours do not
+         count; warm caches, which behind a step of a model are cold: there all of it takes some three times as long.
 conform  answers of the embedded model to the schemas of a file (JSON lines with `name` and `schema`, maybe .xz):
          each answer that ends by itself must be JSON and match; those that were cut are counted. With a log, a
          run that was stopped is taken up where it was.
@@ -16,6 +19,7 @@ import argparse
 import asyncio
 import json
 import lzma
+import math
 import random
 import statistics
 import tempfile
@@ -24,7 +28,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import gguf
 import jsonschema
@@ -39,14 +43,16 @@ from b3node.grammar import check_schema, schema_to_gbnf
 from b3node.llama.grammar import Grammars
 from b3node.llama.vocab import Vocabulary
 from bench.load import Body, Load, LoadError, ask, clients
-from bench.servers import b3node, serve
+from bench.servers import Running, b3node, serve
 
 Schema = dict[str, Any]
-TOKENS: Final = 160
+TOKENS: Final = 96
 """Tokens of each answer that is timed."""
-WINDOW: Final = 0.5
-"""Seconds for which all answers must run together."""
+LEAST: Final = 32
+"""Tokens for which all answers of a pair must run together: free ones end when they like."""
 TRIES: Final = 10
+CUT: Final = 160
+"""Tokens after which an answer of `conform` is cut."""
 N_VOCAB: Final = 151_936
 SHORT: Final = 1_500
 """Characters of a schema that the model is asked to follow: more than a few are beyond one of its size."""
@@ -88,38 +94,61 @@ def body(content: str, schema: Schema | None, **more: Any) -> Body:
 # ------------------------------------------------------------------------------------------------------- speed
 
 
+class Pace(NamedTuple):
+    """How fast answers came, while all of them did: tokens a second, and the server's CPU milliseconds a token."""
+
+    tokens_s: float
+    cpu_ms: float
+
+
 def speed(repeats: int) -> None:
     with serve(b3node(embedded.find()), Path(tempfile.mkdtemp()) / "log") as server:
         for name, schema in ENDLESS.items():
             for count in (1, 8):
-                rates: dict[bool, list[float]] = {False: [], True: []}
-                for repeat in range(repeats + 1):
-                    for constrained in (False, True):
-                        rate = _rate(server.url, schema, count, constrained=constrained)
-                        if repeat:  # the first one fills caches
-                            rates[constrained].append(rate)
-                free, held = (statistics.median(rates[constrained]) for constrained in (False, True))
-                print(
-                    f"{name:8} {count} clients: free {free:6.1f} tokens/s, constrained {held:6.1f}, "
-                    f"ratio {held / free:.3f}",
-                    flush=True,
-                )
+                _pair(server, schema, count, held_first=False)  # fills caches
+                pairs = [
+                    _pair(server, schema, count, held_first=bool(number % 2)) for number in range(repeats)
+                ]
+                print(f"{name:8} {count} clients: {_told(pairs)}", flush=True)
 
 
-def _rate(url: str, schema: Schema, count: int, *, constrained: bool) -> float:
-    """Tokens a second between the last stream's first piece and the first stream's last: all of them run then.
+def _told(pairs: list[tuple[Pace, Pace]]) -> str:
+    """Free answers beside constrained ones, and the quartiles of the ratios within the pairs."""
+    free, held = (
+        Pace(*map(statistics.median, zip(*paces, strict=True))) for paces in zip(*pairs, strict=True)
+    )
+    ratios = [held.tokens_s / free.tokens_s for free, held in pairs]
+    low, middle, high = statistics.quantiles(ratios, n=4, method="inclusive")
+    return (
+        f"free {free.tokens_s:6.1f} tokens/s, constrained {held.tokens_s:6.1f}, ratio {middle:.3f} "
+        f"({low:.3f} to {high:.3f}, {len(pairs)} pairs), CPU {free.cpu_ms:.2f} and {held.cpu_ms:.2f} ms a token"
+    )
 
-    Free answers end when they like, and those that go on are faster for it, so nothing after the first end counts.
-    """
+
+def _pair(server: Running, schema: Schema, count: int, *, held_first: bool) -> tuple[Pace, Pace]:
+    """Free and constrained answers, one after the other, up to where the first of all of them ends."""
     shown = f"Answer with JSON that matches this schema, and go on without end: {json.dumps(schema)}"
-    asked = [[body(shown, schema if constrained else None, max_output_tokens=TOKENS)] for _ in range(count)]
+    bodies = {held: body(shown, schema if held else None, max_output_tokens=TOKENS) for held in (False, True)}
     for _ in range(TRIES):
-        load = asyncio.run(clients(url, asked))
-        start = max(answer.times[0] for answer in load.answers)
-        stop = min(answer.times[-1] for answer in load.answers)
-        if stop - start >= WINDOW:
-            return sum(_tokens(load, start, stop)) / (stop - start)
-    raise LoadError(f"in {TRIES} tries the {count} answers never ran together for {WINDOW} seconds")
+        loads, cpu = {}, {}
+        for held in (held_first, not held_first):
+            before = server.cpu
+            loads[held] = asyncio.run(clients(server.url, [[bodies[held]]] * count))
+            cpu[held] = 1000 * (server.cpu - before) / loads[held].tokens
+        tokens = min(answer.output_tokens for load in loads.values() for answer in load.answers)
+        if tokens >= LEAST:
+            return Pace(_rate(loads[False], tokens), cpu[False]), Pace(_rate(loads[True], tokens), cpu[True])
+    raise LoadError(f"in {TRIES} tries the {count} answers never ran together for {LEAST} tokens")
+
+
+def _rate(load: Load, tokens: int) -> float:
+    """Tokens a second between the last stream's first piece and the first stream's piece with that token."""
+    start = max(answer.times[0] for answer in load.answers)
+    stop = min(
+        answer.times[math.ceil(tokens * len(answer.times) / answer.output_tokens) - 1]
+        for answer in load.answers
+    )
+    return sum(_tokens(load, start, stop)) / (stop - start)
 
 
 def _tokens(load: Load, start: float, stop: float) -> Iterator[float]:
@@ -162,11 +191,12 @@ def draws() -> None:
     for label, off in (("kept to", 0.0), ("off", 1 / 3)):
         rows = list(_rows(tokens, off))
         for temperature, top_p in SETTINGS:
-            held = _held(grammars, tokens, rows, temperature, top_p)
-            free = _free(rows, temperature, top_p)
+            free, held = zip(*_drawn(grammars, tokens, rows, temperature, top_p), strict=True)
+            extra = statistics.mean(held) - statistics.mean(free)
             print(
                 f"{label:8} temperature {temperature} top_p {top_p}: free {statistics.mean(free):5.0f} us, constrained "
-                f"{statistics.mean(held):5.0f} us (median {statistics.median(held):.0f}, longest {max(held):.0f})",
+                f"{statistics.mean(held):5.0f} us (median {statistics.median(held):.0f}, longest {max(held):.0f}), "
+                f"extra {extra:5.0f} us",
                 flush=True,
             )
 
@@ -205,30 +235,29 @@ def _rows(tokens: list[int], off: float) -> Iterator[Row]:
         yield row
 
 
-def _held(
+def _drawn(
     grammars: Grammars, tokens: list[int], rows: list[Row], temperature: float, top_p: float
-) -> list[float]:
-    """Microseconds of each constrained draw; the document goes on as written, whatever was drawn."""
-    constraint = grammars.constrain(schema_to_gbnf(SHAPES))
-    drawing = partial(draw, temperature=temperature, top_p=top_p, source=random.Random(1))
-    spent = []
-    for token, row in zip(tokens, rows, strict=True):
-        spent.append(_microseconds(partial(drawing, row, constraint.clone())))
+) -> Iterator[tuple[float, float]]:
+    """Microseconds of each free draw and of the constrained one; the document goes on as written, whatever was drawn."""
+    constraint, source = grammars.constrain(schema_to_gbnf(SHAPES)), random.Random(1)
+    for number, (token, row) in enumerate(zip(tokens, rows, strict=True)):
+        spent, standing = {}, constraint.clone()
+        works = {
+            "free": partial(_free, row, temperature, top_p, source),
+            "held": partial(draw, row, standing, temperature=temperature, top_p=top_p, source=source),
+        }
+        for name in sorted(works, reverse=bool(number % 2)):  # who comes second finds the row in the caches
+            spent[name] = _microseconds(works[name])
+        yield spent["free"], spent["held"]
         if not constraint.allows(np.array([token], np.int32)).all():
             raise ValueError("the document does not match its schema")
         constraint.accept(token)
-    return spent
 
 
-def _free(rows: list[Row], temperature: float, top_p: float) -> list[float]:
-    source = random.Random(1)
-
-    def once(row: Row) -> int:
-        if temperature == 0.0:
-            return greedy(row)
-        return sample(row, temperature=temperature, top_p=top_p, uniform=source.random())
-
-    return [_microseconds(partial(once, row)) for row in rows]
+def _free(row: Row, temperature: float, top_p: float, source: random.Random) -> int:
+    if temperature == 0.0:
+        return greedy(row)
+    return sample(row, temperature=temperature, top_p=top_p, uniform=source.random())
 
 
 def _microseconds(work: Callable[[], int]) -> float:
@@ -301,12 +330,12 @@ async def _ask_all(url: str, work: Work, at_once: int, log: Path) -> None:
 
 
 async def _outcome(url: str, schema: Schema) -> str:
-    asked = body("Write one short, realistic example.", schema, max_output_tokens=TOKENS)
+    asked = body("Write one short, realistic example.", schema, max_output_tokens=CUT)
     try:
         answer = await ask(url, asked)
     except LoadError as error:
         return "busy" if "503" in str(error) else f"failed: {error}"
-    if answer.output_tokens >= TOKENS:
+    if answer.output_tokens >= CUT:
         return "cut"
     try:
         value = json.loads(answer.text)
@@ -321,7 +350,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("parts", nargs="*", choices=["speed", "draw", "conform"], default=["draw", "speed"])
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--repeats", type=int, default=15, help="pairs of answers for speed")
     parser.add_argument("--file", type=Path, help="schemas for conform")
     parser.add_argument("--schemas", type=int, default=100)
     parser.add_argument("--answers", type=int, default=10)
