@@ -51,7 +51,7 @@ FULL: Final = Scale(
         "clients_1": 6,
         "clients_4": 3,
         "clients_16": 2,
-        "streaming": 2,
+        "streaming": 1,
         "sampled": 2,
         "shared": 1,
         "agent": 10,
