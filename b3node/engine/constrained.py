@@ -39,6 +39,8 @@ _NEAR: Final = 8.0
 """Logits that are so much below the largest, or less, are looked through before all others are."""
 _MISSES: Final = 4
 """Draws that are refused before more is asked about at once; outside the nucleus there may be ..."""
+_ENOUGH: Final = 16
+"""Weights are good for further draws as long as what is light can weigh at most so many times what is heavy."""
 _DRAWS: Final = 64
 """... many: each leaves out all that is lighter."""
 
@@ -81,7 +83,7 @@ def _most_probable(row: Row, constraint: Constraint) -> int:
     free = greedy(row)
     if free == BROKEN or _allowed(constraint, free):
         return free
-    first = next(_descending(row)).astype(np.int32)
+    first = next(_descending(row))[: _FIRST[0]].astype(np.int32)
     if (allowed := constraint.allows(first)).any():
         return int(first[allowed.argmax()])
     ids = _reach(row, constraint)
@@ -140,10 +142,12 @@ class Search:
     def __init__(
         self, row: Row, constraint: Constraint, temperature: float, top_p: float, source: random.Random
     ) -> None:
-        self._row = row
-        self._left = row.copy()
+        self._row = self._whole = row
         self._ids: Ids | None = None
         """The tokens of the places; None where they are the same."""
+        self._allowed: set[int] = set()
+        self._refused: list[Places] = []
+        """Places, as far as they were asked about."""
         self._constraint = constraint
         self._temperature = temperature
         self._top_p = top_p
@@ -156,10 +160,10 @@ class Search:
         for number, size in enumerate(_FIRST):
             if found is not None:
                 return found
-            if number == 1 and self._narrow():
-                if self._left.size <= size:
+            if number == 1 and (ids := self._constraint.narrow()) is not None:
+                if ids.size <= size:
                     break
-                left = self._weights()
+                left = self._narrowed(ids)
             if left is None or (left := self._without_refused(left, size)) is None:
                 return DEAD_END
             found = self._drawn(left)
@@ -170,7 +174,7 @@ class Search:
         nucleus, misses = Nucleus(weights, self._allows, self._top_p), 0
         draws = itertools.chain(first, iter(lambda: weights.draw(self._source.random), None))
         for place in itertools.islice(draws, _DRAWS):
-            if not self._left_out(weights, np.array([place])):
+            if place in self._allowed or not self._left_out(weights, np.array([place])):
                 if (inside := nucleus.holds(place)) is None:
                     return self._masked([self._token(place)])
                 if inside:
@@ -182,18 +186,33 @@ class Search:
 
     def _without_refused(self, weights: Weights, size: int) -> Weights | None:
         """The weights of what is left when the heaviest were asked about; None if nothing is."""
-        self._left_out(weights, weights.places[_largest(weights.each, size)])
-        return weights if weights.heavy > weights.light else self._weights()
+        left = self._weights() if weights.cut else weights
+        if left is not None:
+            self._left_out(left, left.places[_largest(left.each, size)])
+        return left if left is None or left.heavy * _ENOUGH > left.light else self._weights()
+
+    def _narrowed(self, ids: Ids) -> Weights | None:
+        """The weights of the tokens `ids` alone, in places of their own; None if there are none."""
+        self._row, self._ids = self._row[ids], ids
+        self._allowed.clear()
+        self._refused.clear()
+        return self._weights()
 
     def _weights(self) -> Weights | None:
-        top = self._left.max()
-        return Weights(self._left, top, self._temperature) if math.isfinite(top) else None
+        """The weights of what is left; None if nothing is."""
+        left = self._row.copy()
+        for places in self._refused:
+            left[places] = -np.inf
+        top = left.max(initial=-np.inf)
+        return Weights(left, top, self._temperature) if top > -np.inf else None
 
     def _left_out(self, weights: Weights, places: Places) -> bool:
         """Leaves out those of the places that are refused; whether there are any."""
-        refused = places[~self._allows(places)]
+        mask = self._allows(places)
+        self._allowed.update(places[mask].tolist())
+        refused = places[~mask]
         if refused.size:
-            self._left[refused] = -np.inf
+            self._refused.append(refused)
             weights.leave_out(refused)
         return bool(refused.size)
 
@@ -203,16 +222,10 @@ class Search:
     def _allows(self, places: Places) -> Mask:
         return self._constraint.allows(places.astype(np.int32) if self._ids is None else self._ids[places])
 
-    def _narrow(self) -> bool:
-        """Looks for the tokens among which all allowed ones are; whether that left fewer."""
-        if (ids := self._constraint.narrow()) is not None:
-            self._ids, self._left = ids, self._left[ids]
-        return ids is not None
-
     def _masked(self, drawn: Sequence[int] = ()) -> int:
         """A draw for which everything that is left is asked about: the first of `drawn` that is in the nucleus, else a new one."""
-        ids = _all_allowed(self._row, self._constraint, self._ids)
-        return _masked(self._row, ids, self._temperature, self._top_p, self._source, drawn)
+        ids = _all_allowed(self._whole, self._constraint, self._ids)
+        return _masked(self._whole, ids, self._temperature, self._top_p, self._source, drawn)
 
 
 class Nucleus:
@@ -310,9 +323,10 @@ def _largest(keys: Row, count: int) -> Places:
 
 def _descending(keys: Row) -> Iterator[Places]:
     """The places of all keys above -inf, largest first, in blocks that grow; only what is taken is sorted."""
-    edge = keys.max(initial=-np.inf) - _NEAR
-    yield from _sorted(keys, (keys >= edge) & (keys > -np.inf))
-    yield from _sorted(keys, (keys < edge) & (keys > -np.inf))
+    if (top := keys.max(initial=-np.inf)) > -np.inf:
+        near = keys >= top - _NEAR
+        yield from _sorted(keys, near)
+        yield from _sorted(keys, ~near & (keys > -np.inf))
 
 
 def _sorted(keys: Row, taken: Mask) -> Iterator[Places]:

@@ -101,6 +101,7 @@ class Weights:
         each: what they weigh; 0 for those that are left out.
         heavy: what they weigh together.
         light: what all others can weigh together at most.
+        cut: whether some are not drawn that may well come (`keep_heavier`), so that the sums are not those of all.
 
     Args:
         row: logits, not changed; the chances of light tokens are looked up in it.
@@ -125,6 +126,7 @@ class Weights:
         self.light = self._most * row.size
         self._sum()
         self._left_out: list[Places] = []
+        self.cut = False
 
     def _thin(self) -> None:
         """Raises the edge to where about one token in 2 `_HEAVY` is heavy."""
@@ -182,16 +184,15 @@ class Weights:
     def leave_out(self, tokens: Places) -> None:
         """Draws these tokens no more, or hardly if they are light."""
         self._left_out.append(tokens)
-        at = self.places.searchsorted(tokens)
-        at = at[at < self.places.size]
-        self.each[at[np.isin(self.places[at], tokens)]] = 0.0
+        at = np.minimum(self.places.searchsorted(tokens), self.places.size - 1)
+        self.each[at[self.places[at] == tokens]] = 0.0
         self._sum()
 
     def keep_heavier(self, token: int) -> None:
         """Draws only what is heavier than `token`, if that is heavy."""
         if self._row[token] >= self._edge:
             self.each[self.each <= self.each[self.places.searchsorted(token)]] = 0.0
-            self.light = 0.0
+            self.light, self.cut = 0.0, True
             self._sum()
 
 

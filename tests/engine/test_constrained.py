@@ -68,12 +68,13 @@ def test_the_distribution_is_that_of_masking_first(allowed, temperature, top_p, 
     assert chi_square(counts, masked(row, allowed, temperature, top_p) * draws) < 5
 
 
-@pytest.mark.parametrize("blocks", [(2,), (2, 4, 8)])
+@pytest.mark.parametrize(("blocks", "misses"), [((2,), 4), ((2, 4, 8), 4), ((2, 4, 8), 1)])
 @pytest.mark.parametrize("share", [0.05, 0.5, 0.95])
 @pytest.mark.parametrize("top_p", [1.0, 0.9, 0.5])
-def test_long_rows_come_out_alike(top_p, share, blocks, monkeypatch) -> None:
+def test_long_rows_come_out_alike(top_p, share, blocks, misses, monkeypatch) -> None:
     """Where the first blocks do not settle it, and where they do, the distribution is that of masking first."""
     monkeypatch.setattr(constrained, "_FIRST", blocks)
+    monkeypatch.setattr(constrained, "_MISSES", misses)
     row = np.random.default_rng(5).normal(0, 1.5, 300).astype(np.float32)
     allowed = frozenset(np.flatnonzero(np.random.default_rng(6).random(300) < share).tolist())
     draws, counts, source = 800, np.zeros(row.size), random.Random(9)
