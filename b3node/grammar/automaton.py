@@ -37,7 +37,7 @@ def build(algebra: Algebra, lang: Lang, limit: int = 4_000) -> Table:
                 order.append(to)
             row.append((lo, hi, numbers[to]))
         rows.append(tuple(row))
-    return _minimal([algebra.nullable(at) for at in order], rows)
+    return reduced([algebra.nullable(at) for at in order], rows)
 
 
 def _known(algebra: Algebra, lang: Lang) -> Table | None:
@@ -57,17 +57,15 @@ def complement(table: Table) -> Table:
     full = [tuple([edge for edge in filled(row, free) if edge[2] != dead]) for row in rows]
     if dead == 0:
         return NOTHING
-    return _ordered([*(not each for each in accepting), True], [*full, everything(free)])
+    return ordered([*(not each for each in accepting), True], [*full, everything(free)])
 
 
 def reduced(accepting: list[bool], rows: list[Edges]) -> Table:
-    """The minimal automaton of the strings that an automaton accepts."""
-    return _minimal(accepting, rows)
+    """The minimal automaton of the strings that an automaton accepts.
 
-
-def _minimal(accepting: list[bool], rows: list[Edges]) -> Table:
-    """Partition refinement: a block is split again only where a state leads into a block that was split."""
-    back = _predecessors(rows)
+    Partition refinement: a block is split again only where a state leads into a block that was split.
+    """
+    back = predecessors(rows)
     alive = _alive(accepting, back)
     if not alive[0]:
         return NOTHING
@@ -102,7 +100,8 @@ def _split(rows: list[Edges], block: list[int], group: set[int], dirty: set[int]
     return list(parts.values())
 
 
-def _predecessors(rows: list[Edges]) -> list[list[int]]:
+def predecessors(rows: list[Edges]) -> list[list[int]]:
+    """For each state those that have an edge to it."""
     back: list[list[int]] = [[] for _ in rows]
     for i, row in enumerate(rows):
         for _, _, to in row:
@@ -149,7 +148,7 @@ def _numbered(accepting: list[bool], rows: list[Edges], block: list[int]) -> Tab
     return tuple(accepting[member[at]] for at in order), tuple(out)
 
 
-def _ordered(accepting: list[bool], rows: list[Edges], start: int = 0) -> Table:
+def ordered(accepting: list[bool], rows: list[Edges], start: int = 0) -> Table:
     """An automaton numbered breadth first from its start."""
     numbers, order = {start: 0}, [start]
     out = []
@@ -230,7 +229,7 @@ def words(texts: list[str]) -> Table:
         before = text
     _close(path, before, 0, known)
     start = known.setdefault((path[0].accepting, tuple(path[0].edges)), len(known))
-    return _ordered([accept for accept, _ in known], [row for _, row in known], start)
+    return ordered([accept for accept, _ in known], [row for _, row in known], start)
 
 
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
@@ -260,98 +259,3 @@ def _close(path: list[_Open], word: str, depth: int, known: dict[tuple[bool, Edg
             edges[-1] = (edges[-1][0], point, to)
         else:
             edges.append((point, point, to))
-
-
-def narrowed(table: Table, longest: int, limit: int) -> Table:
-    """An automaton of only such accepted strings as have at most `longest` characters, cheap to count.
-
-    An exact count needs every state once for every length. Here the characters are counted afresh within each
-    loop of the automaton, up to a budget that all loops share alike, so that the sum cannot pass `longest`:
-    a string whose parts are within the budget is in, one with a longer part is not.
-
-    Raises:
-        TooLarge: the budget would be too small to be of use, or `limit` states do not suffice.
-    """
-    accepting, rows = table
-    loops = _loops(rows)
-    sizes = [loops.count(name) for name in set(loops) if name >= 0]
-    for budget in (longest, *(b for b in _BUDGETS if b < longest)):
-        if budget * sum(sizes) <= limit and _longest_walk(rows, loops, budget) <= longest:
-            return _counted(accepting, rows, loops, budget)
-    raise TooLarge
-
-
-_BUDGETS = (1000, 800, 600, 500, 400, 320, 256, 200, 160, 126, 120, 100, 80, 64, 48, 40, 32, 24, 16, 12)
-
-
-def _loops(rows: tuple[Edges, ...]) -> list[int]:
-    """For each state the number of the loop (strongly connected part) it is in, or -1 when in none."""
-    out, back, names = [-2] * len(rows), _predecessors(list(rows)), 0
-    for root in reversed(_finished(rows)):
-        if out[root] != -2:
-            continue
-        part, todo = {root}, [root]
-        while todo:
-            fresh = {i for i in back[todo.pop()] if out[i] == -2 and i not in part}
-            part |= fresh
-            todo.extend(fresh)
-        looping = len(part) > 1 or any(to == root for _, _, to in rows[root])
-        for state in part:
-            out[state] = names if looping else -1
-        names += looping
-    return out
-
-
-def _finished(rows: tuple[Edges, ...]) -> list[int]:
-    """The states in the order in which a depth-first walk from the start leaves them."""
-    out, seen = list[int](), {0}
-    work = [(0, iter(rows[0]))]
-    while work:
-        at, edges = work[-1]
-        for _, _, to in edges:
-            if to not in seen:
-                seen.add(to)
-                work.append((to, iter(rows[to])))
-                break
-        else:
-            out.append(at)
-            work.pop()
-    return out
-
-
-def _longest_walk(rows: tuple[Edges, ...], loops: list[int], budget: int) -> int:
-    """The longest string when each loop may be walked for `budget` characters."""
-    best: dict[int, int] = {}
-
-    def walk(name: int) -> int:
-        if name not in best:
-            best[name] = 0
-            inside = [i for i in range(len(rows)) if (loops[i] if loops[i] >= 0 else -2 - i) == name]
-            out = 0
-            for i in inside:
-                for _, _, to in rows[i]:
-                    other = loops[to] if loops[to] >= 0 else -2 - to
-                    if other != name:
-                        out = max(out, 1 + walk(other))
-            best[name] = out + (budget if name >= 0 else 0)
-        return best[name]
-
-    return walk(loops[0] if loops[0] >= 0 else -2)
-
-
-def _counted(accepting: tuple[bool, ...], rows: tuple[Edges, ...], loops: list[int], budget: int) -> Table:
-    numbers, order = {(0, 0): 0}, [(0, 0)]
-    out: list[Edges] = []
-    for at, count in order:  # grows while it is walked
-        row = []
-        for lo, hi, to in rows[at]:
-            same = loops[to] >= 0 and loops[to] == loops[at]
-            key = (to, count + 1 if same else 0)
-            if key[1] > budget:
-                continue
-            if key not in numbers:
-                numbers[key] = len(order)
-                order.append(key)
-            row.append((lo, hi, numbers[key]))
-        out.append(tuple(row))
-    return _minimal([accepting[at] for at, _ in order], out)

@@ -74,6 +74,11 @@ class Algebra:
         """The expression behind a number: (operator, operands...)."""
         return self._keys[lang]
 
+    def spend(self, steps: int) -> None:
+        """Counts work that was done with languages of this algebra. May raise, to keep a bound."""
+        if self._spend is not None:
+            self._spend(steps)
+
     # --------------------------------------------------------------------------------- building
     def chars(self, chars: Charset) -> Lang:
         """The one-character strings of `chars`."""

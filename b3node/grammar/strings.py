@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
 
-from b3node.grammar import automaton, library
+from b3node.grammar import automaton, counting, library
 from b3node.grammar.charset import ANY, Charset, intersection
 from b3node.grammar.refusal import Inexact
 from b3node.grammar.regular import ALL, Algebra, Edges, Lang, Table, TooLarge, everything
@@ -221,12 +221,17 @@ class Strings:
     def _loop_by_loop(self, _: list[Lang], rest: Table, low: int, high: int) -> Table | None:
         """Counted in each loop of the automaton by itself."""
         try:
-            table = automaton.narrowed(rest, high, _COUNTED_STATES) if high >= 0 else rest
+            table = counting.narrowed(rest, high, _COUNTED_STATES) if high >= 0 else rest
             return self._within([self._algebra.table(table)], low, -1)
         except TooLarge:
             return None
 
     def _within(self, langs: list[Lang], low: int, high: int) -> Table:
+        table = self._algebra.whole_table(langs[0]) if len(langs) == 1 else None
+        if table is not None and (low > 0 or high >= 0):
+            found = counting.within(table, low, high, _COUNTED_STATES)
+            self._algebra.spend(len(found[0]))
+            return found
         counted = self._algebra.repeat(self._algebra.chars(ANY), low, high)
         return automaton.build(self._algebra, self._algebra.both([*langs, counted]), _COUNTED_STATES)
 

@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from b3node.grammar import automaton
+from b3node.grammar import automaton, counting
 from b3node.grammar.charset import ANY, complement, intersection, union
 from b3node.grammar.regular import ALL, EMPTY, VOID, Algebra, TooLarge
 
@@ -119,7 +119,7 @@ def test_narrowed_automata_keep_the_longest_length():
     algebra = Algebra()
     letters, digits = algebra.chars(((0x61, 0x7A),)), algebra.chars(((0x30, 0x39),))
     lang = algebra.cat(algebra.repeat(letters, 1), algebra.text("@"), algebra.repeat(digits, 1))
-    table = automaton.narrowed(automaton.build(algebra, lang), 101, 300)
+    table = counting.narrowed(automaton.build(algebra, lang), 101, 300)
     assert automaton.lengths(table)[1] <= 101
     inside = algebra.both([algebra.table(table), algebra.negate(lang)])
     assert automaton.is_void(algebra, inside)
@@ -170,3 +170,24 @@ def test_a_finished_automaton_is_within_the_bound_of_states():
     for lang in (finished, algebra.negate(finished)):
         with pytest.raises(TooLarge):
             automaton.build(algebra, lang, 6)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data(), st.integers(0, 6), st.integers(-1, 6))
+def test_strings_of_bounded_length_are_counted_without_deriving_them(data, low, high):
+    """The same automaton as of the intersection with so many characters."""
+    algebra = Algebra()
+    lang, _ = data.draw(languages(algebra))
+    table = automaton.build(algebra, lang)
+    counted = algebra.repeat(algebra.chars(ANY), low, high) if high < 0 or low <= high else VOID
+    derived = automaton.build(algebra, algebra.both([lang, counted]))
+    if table[0]:
+        assert counting.within(table, low, high, 1_000) == derived
+
+
+def test_a_length_that_takes_too_many_states_is_an_error():
+    """Every state counts once for every length, before any are found to be alike."""
+    table = automaton.words(["a" * 10])
+    assert counting.within(table, 0, 5, 6) == automaton.NOTHING
+    with pytest.raises(TooLarge):
+        counting.within(table, 0, 5, 5)
