@@ -16,6 +16,7 @@ from b3node.engine.sampling import BROKEN, greedy
 from b3node.llama import library
 from b3node.llama.context import Context
 from b3node.llama.library import last_words, lib
+from b3node.llama.pages import small_pages
 from b3node.llama.settings import Fit, Settings, fit, free_memory
 from b3node.llama.threads import Neighbours, Threads
 from b3node.llama.vocab import Vocabulary, VocabularyError, size
@@ -48,7 +49,7 @@ class Model:
         self._model = pointer
         try:
             # Making a context clears the memory of its cache, and holds no lock of the interpreter meanwhile.
-            with ThreadPoolExecutor(1) as beside:
+            with ThreadPoolExecutor(1) as beside, small_pages():
                 n_vocab, reading = size(pointer), beside.submit(Vocabulary.of, pointer)
                 self.backend = Context(pointer, n_vocab, fitted, offloaded=offloaded)
             self.vocabulary = reading.result()
