@@ -340,7 +340,7 @@ def _running(count: int, n_vocab: int) -> Scheduler:
 
 
 def _apply(scheduler: Scheduler, plan: Plan) -> Step:
-    drawn = {sequence.slot: TOKEN for sequence in scheduler.draws(plan)}
+    drawn = {sequence.slot: [TOKEN] for sequence in scheduler.draws(plan)}
     return scheduler.apply(plan, drawn, now=0.0, seconds=STEP_SECONDS)
 
 

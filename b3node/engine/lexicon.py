@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence as Many
 from functools import lru_cache
 from itertools import takewhile
@@ -107,6 +107,11 @@ class Lexicon:
             if not self._texts[at].startswith(start):
                 return
             yield self._sorted[at]
+
+    def goes_on(self, text: bytes) -> bool:
+        """Whether a plain token begins with `text` and has more bytes behind it."""
+        at = bisect_right(self._texts, text)
+        return at < len(self._texts) and self._texts[at].startswith(text)
 
     def _exactly(self, piece: bytes) -> Iterator[int]:
         return takewhile(lambda token: self.pieces[token] == piece, self._beginning(piece))

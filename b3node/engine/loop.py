@@ -16,10 +16,11 @@ from b3node.engine.backend import Backend, CellsFullError, DecodeError, Rows
 from b3node.engine.constrained import draw as draw_constrained
 from b3node.engine.constraint import Constrain, Constraint, ConstraintError, Grammar, unable
 from b3node.engine.guide import Guide
+from b3node.engine.jump import Jump
 from b3node.engine.lexicon import Lexicon
 from b3node.engine.messages import Cancel, Step, Submit
 from b3node.engine.plan import Plan
-from b3node.engine.sampling import greedy, sample
+from b3node.engine.sampling import BROKEN, Row, greedy, sample
 from b3node.engine.scheduler import Scheduler
 from b3node.engine.sequence import Sequence
 
@@ -43,6 +44,7 @@ class Loop:
         clock: monotonic seconds.
         constrain: makes constraints of grammars.
         lexicon: the model's, for guides; without one no outline can be kept.
+        jump: writes what is forced; without one it is drawn token by token.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class Loop:
         clock: Callable[[], float],
         constrain: Constrain = unable,
         lexicon: Lexicon | None = None,
+        jump: Jump | None = None,
     ) -> None:
         self._scheduler = scheduler
         self._backend = backend
@@ -60,6 +63,7 @@ class Loop:
         self._clock = clock
         self._constrain = constrain
         self._lexicon = lexicon
+        self._jump = jump
         self._untold: list[Step] = []
 
     def run(self) -> None:
@@ -123,10 +127,23 @@ class Loop:
         now = self._clock()
         return self._scheduler.apply(plan, drawn, now=now, seconds=now - begun)
 
-    def _draw(self, plan: Plan, rows: Rows) -> dict[int, int]:
-        """One token for each row, by the slot that asked for it."""
+    def _draw(self, plan: Plan, rows: Rows) -> dict[int, Many[int]]:
+        """The new tokens for each row, by the slot that asked for it."""
         sequences = self._scheduler.draws(plan)
-        return {sequence.slot: draw(sequence, rows[i]) for i, sequence in enumerate(sequences)}
+        return {sequence.slot: self._next(sequence, rows[i]) for i, sequence in enumerate(sequences)}
+
+    def _next(self, sequence: Sequence, row: Row) -> Many[int]:
+        """What follows in a sequence: a drawn token and what is forced behind it, or what an answer must begin with.
+
+        Whether something is forced is asked wherever a token was drawn, so a seed repeats an answer.
+        """
+        constraint, jump = sequence.constraint, self._jump
+        if constraint is None or jump is None:
+            return [draw(sequence, row)]
+        if not sequence.generated and greedy(row) != BROKEN and (forced := jump.over(constraint)):
+            return forced
+        token = draw(sequence, row)
+        return [token, *jump.over(constraint)] if token >= 0 else [token]
 
     def _tell(self) -> None:
         """Tells the front what it has not heard yet."""
@@ -135,7 +152,7 @@ class Loop:
         self._untold.clear()
 
 
-def draw(sequence: Sequence, row: Rows) -> int:
+def draw(sequence: Sequence, row: Row) -> int:
     """The next token of `sequence` from its row of logits, shape (n_vocab,); advances its random numbers and constraint."""
     if sequence.constraint is not None:
         temperature = 0.0 if sequence.greedy else sequence.temperature

@@ -1,9 +1,9 @@
 """Decides, step by step, who computes what: the heart of the engine, without a model, a clock or I/O.
 
 There is no prefill phase and no decode phase. A sequence has tokens known and tokens computed; whoever is
-behind catches up under one budget a step: running streams first (one token each), then prompts in the
-order of their admission, as much as the governor allows. `plan` gives the step as a value, `apply` takes
-in what the model said and gives what the front must hear.
+behind catches up under one budget a step: running streams first (one token each, and what was forced behind it as
+far as it fits), then prompts in the order of their admission, as much as the governor allows. `plan` gives the
+step as a value, `apply` takes in what the model said and gives what the front must hear.
 
 What is promised, and how:
 
@@ -34,6 +34,7 @@ from b3node.engine.leader import leader_ahead
 from b3node.engine.limits import Limits
 from b3node.engine.messages import FinishReason, Step, Submit
 from b3node.engine.plan import Chunk, Plan
+from b3node.engine.portions import Portions
 from b3node.engine.queue import Queue
 from b3node.engine.report import Report
 from b3node.engine.runs import Ids
@@ -44,8 +45,6 @@ from b3node.engine.windows import Windows
 
 PATIENCE: Final = 1.0
 """Seconds that whoever follows a leader may still wait for a slot once the leader has computed the common part."""
-POINT_EVERY: Final = 256
-"""Generated tokens between copies of a stateful model's state: an answer sent back changed is not computed all again."""
 GROWTH: Final = 256
 """Tokens that a paused sequence is promised beyond those it has, when it comes back."""
 
@@ -68,6 +67,7 @@ class Scheduler:
         self.cells = Cells(limits.cells, shelf, stateful=limits.stateful)
         self.governor = governor
         self._windows = Windows(limits, self.cells)
+        self._portions = Portions(limits, governor, self._windows)
         self.waiting = Queue(limits.waiting)
         self.running: dict[int, Sequence] = {}
         self._eog = eog
@@ -119,31 +119,34 @@ class Scheduler:
             self.cells.total = self.limits.cells
         self._admit(now)
         self._cool()
-        chunks = self._chunks()
+        chunks = self._portions.chunks(self.running.values())
         while self._lacking(chunks) and self._pause():
-            chunks = self._chunks()
+            chunks = self._portions.chunks(self.running.values())
         return Plan(self.cells.take_moves(), tuple(chunks))
 
-    def apply(self, plan: Plan, drawn: Mapping[int, int], *, now: float, seconds: float) -> Step:
-        """Takes in a computed plan: `drawn` maps a slot to its new token (or `BROKEN`, `DEAD_END`).
+    def apply(self, plan: Plan, drawn: Mapping[int, Many[int]], *, now: float, seconds: float) -> Step:
+        """Takes in a computed plan: `drawn` maps a slot to its new tokens (or to `BROKEN` or `DEAD_END` alone).
 
-        `seconds` is how long the step took. Returns all that the front must hear.
+        The first is drawn from the slot's row, or forced like those behind it. `seconds` is how long the step took.
+        Returns all that the front must hear.
         """
         broken: list[Sequence] = []
+        streams = 0
         for chunk in plan.chunks:
             sequence = self.running[chunk.slot]
+            streams += sequence.answering
             sequence.computed += len(chunk.tokens)
             self.cells.extend(chunk.slot, chunk.tokens)
-            if self.limits.stateful and self._worth_a_point(sequence):
+            if self._portions.worth_a_point(sequence):
                 self.cells.point(chunk.slot)
-            if chunk.logits and drawn[chunk.slot] == BROKEN:
+            if chunk.logits and drawn[chunk.slot][0] == BROKEN:
                 broken.append(sequence)
             elif chunk.logits:
                 self._take(sequence, drawn[chunk.slot], now)
         self.cells.total = max(self.cells.total, min(self.cells.used, self.limits.cells))  # seen to fit
         if broken:
             self._heal(broken, now)
-        self._observe(plan, seconds)
+        self.governor.observe(prompt_tokens=plan.tokens - streams, streams=streams, seconds=seconds)
         return self._step(seconds)
 
     def draws(self, plan: Plan) -> list[Sequence]:
@@ -267,37 +270,7 @@ class Scheduler:
                 return
             self._free(victim, shelve=True)
 
-    # -- the step's chunks ---------------------------------------------------------------------------
-
-    def _chunks(self) -> list[Chunk]:
-        """Streams first, one token each; then prompts in order of admission, within the allowance."""
-        streams = [s for s in self.running.values() if s.pending == 1]
-        chunks = [self._chunk(s, 1) for s in streams]
-        room = min(self.governor.allowance(streams=len(streams)), self.limits.batch - len(chunks))
-        room = min(room, self._windows.prompt_room(self.running.values(), len(streams)))
-        for sequence in self.running.values():
-            size = min(sequence.pending, room, self._to_next_mark(sequence))
-            if sequence.pending > 1 and size > 0:
-                chunks.append(self._chunk(sequence, size))
-                room -= size
-        return chunks
-
-    def _to_next_mark(self, sequence: Sequence) -> int:
-        """Tokens up to the next place where the state is to be copied: a chunk must end there."""
-        if not self.limits.stateful:
-            return sequence.pending
-        ahead = (mark - sequence.computed for mark in sequence.marks if mark > sequence.computed)
-        return next(ahead, sequence.pending)
-
-    def _worth_a_point(self, sequence: Sequence) -> bool:
-        """Whether someone may want to go on from where a sequence stands now."""
-        generated = sequence.computed - sequence.prompt
-        return sequence.computed in sequence.marks or (generated > 0 and generated % POINT_EVERY == 0)
-
-    def _chunk(self, sequence: Sequence, size: int) -> Chunk:
-        start = sequence.computed
-        tokens = sequence.known[start : start + size]
-        return Chunk(sequence.slot, start, tokens, logits=size == sequence.pending)
+    # -- making room -----------------------------------------------------------------------------------
 
     def _lacking(self, chunks: list[Chunk]) -> bool:
         """Whether the chunks need cells that do not exist even after giving up every kept slot."""
@@ -319,21 +292,25 @@ class Scheduler:
 
     # -- ends ----------------------------------------------------------------------------------------
 
-    def _take(self, sequence: Sequence, token: int, now: float) -> None:
-        """Appends a drawn token to its sequence and ends it where it ends."""
+    def _take(self, sequence: Sequence, tokens: Many[int], now: float) -> None:
+        """Appends new tokens to their sequence, and ends it where it ends."""
+        for token in tokens:
+            if (reason := self._taken(sequence, token, now)) is not None:
+                self._leave(sequence, reason, now)
+                return
+
+    def _taken(self, sequence: Sequence, token: int, now: float) -> FinishReason | None:
+        """Appends a token to its sequence; why the sequence ends with it, None if it does not."""
         if token == DEAD_END:
-            self._leave(sequence, "failed", now)
-            return
+            return "failed"
         sequence.known.append(token)
         sequence.suspect = False
         if sequence.generated == 1:
             sequence.first_token = now
         if token in self._eog:
-            self._leave(sequence, "stop", now)
-            return
+            return "stop"
         self._report.token(sequence, sequence.marked.get(token) or self._pieces[token])
-        if len(sequence.known) >= sequence.limit:
-            self._leave(sequence, "length", now)
+        return "length" if len(sequence.known) >= sequence.limit else None
 
     def _leave(self, sequence: Sequence, reason: FinishReason, now: float) -> None:
         """Ends a waiting or running sequence; what it computed is kept where prefixes can be shared."""
@@ -389,10 +366,6 @@ class Scheduler:
         self.running.clear()
         self.cells.clear()
         self._slots = list(range(self.limits.slots - 1, -1, -1))
-
-    def _observe(self, plan: Plan, seconds: float) -> None:
-        streams = sum(1 for chunk in plan.chunks if len(chunk.tokens) == 1)
-        self.governor.observe(prompt_tokens=plan.tokens - streams, streams=streams, seconds=seconds)
 
     def _step(self, seconds: float) -> Step:
         return self._report.take(running=len(self.running), waiting=len(self.waiting), seconds=seconds)

@@ -81,8 +81,13 @@ class Sequence:
         return len(self.known) - self.computed
 
     @property
+    def answering(self) -> bool:
+        """Whether its prompt is computed but for the last token: what comes next is a step of its answer."""
+        return self.computed >= self.prompt - 1
+
+    @property
     def generated(self) -> int:
-        """Tokens drawn so far."""
+        """Tokens of the answer so far."""
         return len(self.known) - self.prompt
 
     @property

@@ -5,8 +5,10 @@ from __future__ import annotations
 import gc
 import sys
 import time
+from functools import partial
 
 from b3node.engine.governor import Governor
+from b3node.engine.jump import Jump
 from b3node.engine.lexicon import Lexicon
 from b3node.engine.limits import Limits
 from b3node.engine.loop import Loop
@@ -49,8 +51,9 @@ def main() -> None:
         )
     )
     lexicon = _lexicon(model.vocabulary)
+    jump = Jump(partial(model.vocabulary.tokenize, continues=True), lexicon)
     gc.freeze()  # what was loaded stays: looking through it again and again is for nothing
-    Loop(scheduler, model.backend, line, time.monotonic, grammars.constrain, lexicon).run()
+    Loop(scheduler, model.backend, line, time.monotonic, grammars.constrain, lexicon, jump).run()
 
 
 def _lexicon(vocabulary: Vocabulary) -> Lexicon:

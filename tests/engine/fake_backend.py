@@ -7,10 +7,13 @@ wrong share, a forgotten drop or a miscounted cell shows up as a wrong token, a 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count, islice, takewhile
 
 import numpy as np
 
 from b3node.engine.backend import CellsFullError, DecodeError, Rows
+from b3node.engine.constraint import Ids, Mask
+from b3node.engine.lexicon import Lexicon
 from b3node.engine.plan import Clear, Drop, Forget, Load, Plan, Point, Restore, Save, Share
 
 N_VOCAB = 97
@@ -25,11 +28,57 @@ def next_token(tokens: list[int]) -> int:
     return state % N_VOCAB
 
 
-def continuation(prompt: list[int], limit: int) -> list[int]:
+PIECES = [bytes([i]) for i in range(N_VOCAB)]
+LEXICON = Lexicon(PIECES, {}, (), {EOG})
+
+
+def dictated(grammar: str, place: int) -> int | None:
+    """The only token that a `Dictation` allows at a place of the answer; None where it allows all of them."""
+    free, length = map(int, grammar.split())
+    return (7 * place) % 90 if place % (free + length) >= free else None
+
+
+class Dictation:
+    """Implements `engine.constraint.Grammar`: after so many tokens of the model's, so many are dictated, and again.
+
+    It is written "3 5": three and five.
+    """
+
+    def __init__(self, grammar: str, place: int = 0) -> None:
+        self.grammar = grammar
+        self.place = place
+
+    def allows(self, tokens: Ids) -> Mask:
+        only = dictated(self.grammar, self.place)
+        return np.ones(len(tokens), bool) if only is None else np.array(tokens == only)
+
+    def narrow(self) -> None:
+        return None
+
+    def refused(self) -> None:
+        return None
+
+    def forced(self, most: int) -> bytes:
+        ahead = (dictated(self.grammar, place) for place in count(self.place))
+        return bytes(
+            token for token in islice(takewhile(lambda t: t is not None, ahead), most) if token is not None
+        )
+
+    def accept(self, token: int) -> None:
+        if not self.allows(np.array([token], np.int32))[0]:
+            raise ValueError(token)
+        self.place += 1
+
+    def after(self, text: bytes) -> Dictation:
+        return Dictation(self.grammar, self.place + len(text))
+
+
+def continuation(prompt: list[int], limit: int, grammar: str | None = None) -> list[int]:
     """The greedy output after `prompt`: up to `limit` tokens, an end token included."""
     known = list(prompt)
-    while len(known) - len(prompt) < limit:
-        known.append(next_token(known))
+    while (place := len(known) - len(prompt)) < limit:
+        only = None if grammar is None else dictated(grammar, place)
+        known.append(next_token(known) if only is None else only)
         if known[-1] == EOG:
             break
     return known[len(prompt) :]

@@ -51,12 +51,12 @@ class _Recording(Loop):
     said: dict[int, list[int]]
     computed = 0
 
-    def _draw(self, plan: Plan, rows: Rows) -> dict[int, int]:
+    def _draw(self, plan: Plan, rows: Rows) -> dict[int, Many[int]]:
         drawn = super()._draw(plan, rows)
         self.computed += plan.tokens
         for sequence in self._scheduler.draws(plan):
-            if drawn[sequence.slot] != BROKEN:
-                self.said.setdefault(sequence.id, []).append(drawn[sequence.slot])
+            if (new := drawn[sequence.slot])[0] != BROKEN:
+                self.said.setdefault(sequence.id, []).extend(new)
         return drawn
 
 
@@ -88,6 +88,7 @@ class Engine:
         self.pieces: dict[int, list[bytes]] = {}
         self._inbox: list[object] = []
         self._now, self._tick = 0.0, tick
+        self.steps = 0
 
     def _clock(self) -> float:
         self._now += self._tick
@@ -110,6 +111,7 @@ class Engine:
             assert self.finished.setdefault(finished.id, finished) is finished
 
     def step(self, *messages: Submit | Cancel) -> None:
+        self.steps += 1
         self._inbox.extend(messages)
         self.loop.hear()
         self.loop.step()

@@ -112,6 +112,27 @@ def forced(guided: Guide, lex: Lexicon = LEXICON) -> bytes:
     return said
 
 
+# ---------------------------------------------------------------------------------------------- forced text
+
+
+def test_text_is_forced_where_the_grammar_holds() -> None:
+    """Not in free text; behind a call's marker, as far as the grammar leaves no choice."""
+    guided = write(guide(outline(PLAIN, ALL, triggered=True), [BODY, BODY[:-1] + b" }"]), "so: ")
+
+    assert guided.forced(64) == b""
+    assert write(guided, TOOL_CALL).forced(64) == BODY[:-1]
+    assert write(guided, BODY[:4]).forced(5) == BODY[4:9]
+
+
+def test_nothing_is_forced_while_a_thought_may_begin_or_is_to_be_closed() -> None:
+    """As long as both a thought and the answer may come, and where tokens are given, text is drawn."""
+    opening = guide(outline(PLAIN, ALL, bound=thinking(1)), [BODY])
+
+    assert opening.forced(64) == b""
+    assert write(opening, BODY[:1]).forced(64) == BODY[1:]
+    assert write(guide(outline(PLAIN, ALL, bound=thinking(1)), [BODY]), THINK, "a").forced(64) == b""
+
+
 # ------------------------------------------------------------------------------------------------- free text
 
 

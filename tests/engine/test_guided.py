@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from array import array
+from functools import partial
 
 import msgspec
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from b3node.contract.request import FunctionTool, ToolChoice
 from b3node.dialects.dialect import Calls, Dialect, ObjectBody, Span
 from b3node.dialects.outline import MARK, Outline, Reading, Thinking
+from b3node.engine.jump import Jump
 from b3node.engine.messages import Sampling, Submit
 from b3node.grammar import calls_gbnf, judge
 from b3node.llama.grammar import Grammars
@@ -44,7 +46,8 @@ CALL = rb'\n?\{"a":[0-9]{1,3}\}\n?\xff</tool_call>'
 def engine_of(model) -> Engine:
     engine = Engine(model)
     engine.loop._constrain = Grammars(model.vocabulary).constrain
-    engine.loop._lexicon = _lexicon(model.vocabulary)
+    engine.loop._lexicon = lexicon = _lexicon(model.vocabulary)
+    engine.loop._jump = Jump(partial(model.vocabulary.tokenize, continues=True), lexicon)
     return engine
 
 
@@ -110,6 +113,21 @@ def test_every_call_is_one_of_the_grammar(zoo, top_p) -> None:
         assert MARK + b"<|" not in b"".join(pieces)
         assert engine.finished[request].reason in {"stop", "length"}
     assert called > 5
+
+
+def test_what_a_call_must_say_is_written_in_a_step(zoo) -> None:
+    """Behind the marker that the model chose to write, the only function's name and member cost no draws of their own."""
+    body = '"{\\"name\\": \\"get_weather_forecast\\", \\"arguments\\": {\\"days_ahead\\": " [0-9] "}}" "\n"'
+    grammar = f'root ::= "\\n" {body} <[{END_TOOL_CALL}]>\n'
+    with loaded(zoo.scripted([b"Look: ", S("<tool_call>")], strict=True)) as model:
+        engine = engine_of(model)
+        engine.serve(guided(1, grammar=grammar, max_tokens=200))
+        said = b"".join(engine.pieces[1])
+
+    call = said.removeprefix(b"Look: \xff<tool_call>\n").removesuffix(b"\n\xff</tool_call>")
+    assert json.loads(call)["name"] == "get_weather_forecast"
+    assert engine.finished[1].reason == "stop"
+    assert engine.steps < len(engine.said[1]) / 4
 
 
 WEATHER = FunctionTool(

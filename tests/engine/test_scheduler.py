@@ -1,21 +1,24 @@
 from __future__ import annotations
 
 from array import array
+from unittest import mock
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from b3node.engine import portions
 from b3node.engine.governor import Governor
+from b3node.engine.jump import Jump
 from b3node.engine.limits import Limits
 from b3node.engine.loop import Loop
 from b3node.engine.messages import Cancel, Finished, Sampling, Started, Submit
 from b3node.engine.scheduler import Scheduler
-from tests.engine.fake_backend import EOG, N_VOCAB, FakeBackend, continuation
+from tests.engine.fake_backend import EOG, LEXICON, PIECES, Dictation, FakeBackend, continuation
 
 GREEDY = Sampling(0.0, 1.0, 0)
 
 
-def submit(request, tokens, *, max_tokens=8, namespace="org", wait=1e9, reserve=None, marks=()):
+def submit(request, tokens, *, max_tokens=8, namespace="org", wait=1e9, reserve=None, marks=(), grammar=None):
     return Submit(
         id=request,
         namespace=namespace,
@@ -25,11 +28,15 @@ def submit(request, tokens, *, max_tokens=8, namespace="org", wait=1e9, reserve=
         sampling=GREEDY,
         wait=wait,
         marks=marks,
+        grammar=grammar,
     )
 
 
 class Rig:
-    """A scheduler on the fake backend, driven by hand; records what the front would hear."""
+    """A scheduler on the fake backend, driven by hand; records what the front would hear.
+
+    With `dictating`, it keeps to grammars that are a `Dictation`, and jumps over what they force.
+    """
 
     def __init__(
         self,
@@ -44,6 +51,7 @@ class Rig:
         hot=10_000,
         shelf=0,
         overlaps=False,
+        dictating=False,
     ):
         self.now = 0.0
         self.inbox = []
@@ -65,7 +73,7 @@ class Rig:
         self.scheduler = Scheduler(
             limits,
             eog=frozenset({EOG}),
-            pieces=[bytes([i]) for i in range(N_VOCAB)],
+            pieces=PIECES,
             governor=Governor(gap=0.15, largest=batch),
         )
         self.backend = FakeBackend(
@@ -76,6 +84,9 @@ class Rig:
             overlaps=overlaps,
         )
         self.loop = Loop(self.scheduler, self.backend, self, self.clock)
+        if dictating:
+            jump = Jump(str.encode, LEXICON)
+            self.loop = Loop(self.scheduler, self.backend, self, self.clock, Dictation, LEXICON, jump)
         self.started: dict[int, Started] = {}
         self.finished: dict[int, Finished] = {}
         self.text: dict[int, bytes] = {}
@@ -121,9 +132,9 @@ class Rig:
         raise AssertionError("the engine does not come to rest")
 
 
-def said(prompt, max_tokens):
+def said(prompt, max_tokens, grammar=None):
     """What the model says to a prompt, as the front hears it."""
-    return bytes(token for token in continuation(prompt, max_tokens) if token != EOG)
+    return bytes(token for token in continuation(prompt, max_tokens, grammar) if token != EOG)
 
 
 def test_a_request_gets_exactly_what_the_model_says() -> None:
@@ -383,12 +394,50 @@ orders = st.one_of(
         st.integers(1, 40),
         st.integers(0, 40),
         st.sampled_from("abc"),
+        st.sampled_from([None, "1 4", "2 11", "0 7"]),
     ),
     st.tuples(st.just("cancel"), st.integers(0, 40)),
     st.tuples(st.just("steps"), st.integers(1, 5)),
     st.tuples(st.just("fault"), st.sampled_from(["full", "broken"])),
     st.tuples(st.just("wait"), st.floats(0.1, 20.0)),
 )
+
+
+def played(rig: Rig, workload) -> dict[int, tuple[list[int], int, str | None]]:
+    """Carries out a workload to its end; the prompt, `max_tokens` and grammar of each request."""
+    sent: dict[int, tuple[list[int], int, str | None]] = {}
+    for order in workload:
+        match order:
+            case ("submit", prefix, own, max_tokens, reserve, namespace, grammar):
+                request = len(sent)
+                sent[request] = ([*prefix, *own], max_tokens, grammar)
+                marks = tuple(sorted({len(prefix), len(prefix) + len(own) // 2}))
+                rig.step(
+                    submit(
+                        request,
+                        sent[request][0],
+                        max_tokens=max_tokens,
+                        reserve=min(reserve, max_tokens),
+                        namespace=namespace,
+                        wait=10.0,
+                        marks=marks,
+                        grammar=grammar,
+                    )
+                )
+            case ("cancel", request):
+                rig.step(Cancel(request))
+            case ("steps", count):
+                for _ in range(count):
+                    rig.step()
+            case ("fault", kind):
+                rig.faults.append(kind)
+                rig.step()
+            case ("wait", seconds):
+                rig.now += seconds
+                rig.step()
+    rig.faults = []
+    rig.drain()
+    return sent
 
 
 @settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -416,47 +465,20 @@ def test_no_workload_loses_a_request_a_cell_or_a_token(
         shelf=shelf,
         hot=hot,
         overlaps=overlaps,
+        dictating=True,
     )
-    sent: dict[int, tuple[list[int], int]] = {}
-    for order in workload:
-        match order:
-            case ("submit", prefix, own, max_tokens, reserve, namespace):
-                request = len(sent)
-                sent[request] = ([*prefix, *own], max_tokens)
-                marks = tuple(sorted({len(prefix), len(prefix) + len(own) // 2}))
-                rig.step(
-                    submit(
-                        request,
-                        sent[request][0],
-                        max_tokens=max_tokens,
-                        reserve=min(reserve, max_tokens),
-                        namespace=namespace,
-                        wait=10.0,
-                        marks=marks,
-                    )
-                )
-            case ("cancel", request):
-                rig.step(Cancel(request))
-            case ("steps", count):
-                for _ in range(count):
-                    rig.step()
-            case ("fault", kind):
-                rig.faults.append(kind)
-                rig.step()
-            case ("wait", seconds):
-                rig.now += seconds
-                rig.step()
-    rig.faults = []
-    rig.drain()
+    with mock.patch.object(portions, "POINT_EVERY", 8):
+        sent = played(rig, workload)
 
     assert set(rig.finished) == set(sent)
-    for request, (prompt, max_tokens) in sent.items():
+    for request, (prompt, max_tokens, grammar) in sent.items():
         text, end = rig.text.get(request, b""), rig.finished[request]
-        whole = said(prompt, min(max_tokens, 96 - len(prompt)))
+        most = min(max_tokens, 96 - len(prompt))
+        whole = said(prompt, most, grammar)
         assert whole.startswith(text)
         if end.reason in {"stop", "length"}:
             assert text == whole
-            assert end.output_tokens == len(continuation(prompt, min(max_tokens, 96 - len(prompt))))
+            assert end.output_tokens == len(continuation(prompt, most, grammar))
 
 
 def test_check_notices_a_lost_slot() -> None:

@@ -1,0 +1,71 @@
+"""Who computes how much of the next step: running streams first, then prompts.
+
+A chunk of a stateful model ends where its state is to be copied: at the prompt's marks, and every `POINT_EVERY`
+tokens of an answer, so that an answer which is sent back changed is not computed all again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+from b3node.engine.governor import Governor
+from b3node.engine.limits import Limits
+from b3node.engine.plan import Chunk
+from b3node.engine.sequence import Sequence
+from b3node.engine.windows import Windows
+
+POINT_EVERY: Final = 256
+
+
+class Portions:
+    """Divides steps among sequences; changes nothing."""
+
+    def __init__(self, limits: Limits, governor: Governor, windows: Windows) -> None:
+        self._limits = limits
+        self._governor = governor
+        self._windows = windows
+
+    def chunks(self, running: Collection[Sequence]) -> list[Chunk]:
+        """Streams first, then prompts in order of admission, within the allowance.
+
+        A stream computes one token, and of what is known behind it what fits: no more than half of the allowance
+        where a prompt waits.
+        """
+        streams = [s for s in running if s.answering]
+        prompts = [s for s in running if not s.answering]
+        room = min(self._governor.allowance(streams=len(streams)), self._limits.batch - len(streams))
+        room = max(min(room, self._windows.prompt_room(running, len(streams))), 0)
+        kept = room // 2 if prompts else 0
+        chunks = []
+        for sequence in streams:
+            chunks.append(self._chunk(sequence, room - kept + 1))
+            room -= len(chunks[-1].tokens) - 1
+        for sequence in prompts:
+            if room > 0:
+                chunks.append(self._chunk(sequence, room))
+                room -= len(chunks[-1].tokens)
+        return chunks
+
+    def worth_a_point(self, sequence: Sequence) -> bool:
+        """Whether someone may want to go on from where a sequence stands now."""
+        if not self._limits.stateful:
+            return False
+        generated = sequence.computed - sequence.prompt
+        return sequence.computed in sequence.marks or (generated > 0 and generated % POINT_EVERY == 0)
+
+    def _chunk(self, sequence: Sequence, most: int) -> Chunk:
+        """What a sequence computes next, of at most so many tokens."""
+        size = min(sequence.pending, most, self._to_next_mark(sequence))
+        start = sequence.computed
+        tokens = sequence.known[start : start + size]
+        return Chunk(sequence.slot, start, tokens, logits=size == sequence.pending)
+
+    def _to_next_mark(self, sequence: Sequence) -> int:
+        """Tokens up to the next place where the state is to be copied: a chunk must end there."""
+        if not self._limits.stateful:
+            return sequence.pending
+        if (generated := sequence.computed - sequence.prompt) >= 0:
+            return POINT_EVERY - generated % POINT_EVERY
+        ahead = (mark - sequence.computed for mark in sequence.marks if mark > sequence.computed)
+        return next(ahead, sequence.pending)
