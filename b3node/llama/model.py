@@ -34,10 +34,17 @@ class LoadError(Exception):
     """The model cannot be served; the message is for the operator."""
 
 
+Read = Callable[[Vocabulary], None]
+
+
+def _nothing(_: Vocabulary) -> None:
+    """Makes nothing of a vocabulary."""
+
+
 class Model:
     """A loaded model: what the engine's process needs to know of it, and the backend that runs it."""
 
-    def __init__(self, pointer: Any, settings: Settings, fitted: Fit, *, offloaded: bool) -> None:
+    def __init__(self, pointer: Any, settings: Settings, fitted: Fit, read: Read, *, offloaded: bool) -> None:
         self.fit = fitted
         self.offloaded = offloaded
         self.n_ctx_train = int(lib.llama_model_n_ctx_train(pointer))
@@ -50,7 +57,7 @@ class Model:
         try:
             # Making a context clears the memory of its cache, and holds no lock of the interpreter meanwhile.
             with ThreadPoolExecutor(1) as beside, small_pages():
-                n_vocab, reading = size(pointer), beside.submit(Vocabulary.of, pointer)
+                n_vocab, reading = size(pointer), beside.submit(_read, pointer, read)
                 self.backend = Context(pointer, n_vocab, fitted, offloaded=offloaded)
             self.vocabulary = reading.result()
         except VocabularyError as error:
@@ -59,10 +66,13 @@ class Model:
             raise LoadError(f"no context of {fitted.cells} cells can be made: {error}") from error
 
     @classmethod
-    def load(cls, path: str, settings: Settings, progress: Callable[[float], None]) -> Model:
+    def load(
+        cls, path: str, settings: Settings, progress: Callable[[float], None], read: Read = _nothing
+    ) -> Model:
         """Loads `path` and decodes one token. Calls `progress` with the share loaded, 0 to 1.
 
-        Raises `LoadError` with words for the operator.
+        `read` is called with the vocabulary, on a thread of its own, while the context is made: whoever needs tables
+        of it has them then. Raises `LoadError` with words for the operator.
         """
         if not Path(path).is_file():
             raise LoadError(f"there is no file {path}")
@@ -75,7 +85,7 @@ class Model:
             recurrent=_recurrent(pointer),
             offloaded=offloaded,
         )
-        model = cls(pointer, settings, fitted, offloaded=offloaded)
+        model = cls(pointer, settings, fitted, read, offloaded=offloaded)
         model.prove()
         if not settings.threads and not offloaded and sys.platform == "linux":
             neighbours = Neighbours()
@@ -131,6 +141,12 @@ class Model:
         SmolLM2-135M with 700 of its own 20 to 30 % longer.
         """
         return int(lib.llama_model_size(self._model)) // (64 * self.token_bytes)
+
+
+def _read(pointer: Any, read: Read) -> Vocabulary:
+    vocabulary = Vocabulary.of(pointer)
+    read(vocabulary)
+    return vocabulary
 
 
 def _load(path: str, gpu_layers: int | None, progress: Callable[[float], None]) -> Any:

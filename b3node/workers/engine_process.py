@@ -26,34 +26,55 @@ GAP_CPU, GAP_GPU = 0.150, 0.050
 """Seconds a prompt may make a running stream wait, when the configuration does not say."""
 
 
+class _Tables:
+    """What the loop needs of a vocabulary beside the scheduler; there once `read` has returned."""
+
+    grammars: Grammars
+    lexicon: Lexicon
+    jump: Jump
+
+    def read(self, vocabulary: Vocabulary) -> None:
+        """Makes all of it."""
+        self.grammars, self.lexicon = Grammars(vocabulary), _lexicon(vocabulary)
+        self.jump = Jump(partial(vocabulary.tokenize, continues=True), self.lexicon)
+
+
 def main() -> None:
     """The process's whole life. Exits with 1 when the model cannot be loaded."""
-    line: Line[EngineOrder | ToEngine] = Line(inherit(sys.argv), ToEngineProcess)  # type: ignore[arg-type]
+    line: Line[EngineOrder | ToEngine] = Line(inherit(sys.argv), ToEngineProcess)  # type: ignore[arg-type]  # a union is a type to msgspec
     order = line.next()
     if not isinstance(order, EngineOrder):
         return
-    began = time.monotonic()
+    began, tables = time.monotonic(), _Tables()
     try:
-        model = Model.load(order.path, _settings(order), lambda share: line.send(Loading(share)))
+        model = Model.load(order.path, _settings(order), lambda share: line.send(Loading(share)), tables.read)
     except LoadError as error:
         line.send(LoadFailed(str(error)))
         sys.exit(1)
-    scheduler, grammars = _scheduler(model, order), Grammars(model.vocabulary)
-    line.send(
-        Ready(
-            n_ctx=model.n_ctx,
-            n_parallel=model.fit.parallel,
-            n_vocab=model.vocabulary.n_vocab,
-            n_ctx_train=model.n_ctx_train,
-            device=model.device,
-            description=model.description,
-            load_seconds=time.monotonic() - began,
-        )
+    loop = Loop(
+        _scheduler(model, order),
+        model.backend,
+        line,
+        time.monotonic,
+        tables.grammars.constrain,
+        tables.lexicon,
+        tables.jump,
     )
-    lexicon = _lexicon(model.vocabulary)
-    jump = Jump(partial(model.vocabulary.tokenize, continues=True), lexicon)
     gc.freeze()  # what was loaded stays: looking through it again and again is for nothing
-    Loop(scheduler, model.backend, line, time.monotonic, grammars.constrain, lexicon, jump).run()
+    line.send(_ready(model, time.monotonic() - began))
+    loop.run()
+
+
+def _ready(model: Model, seconds: float) -> Ready:
+    return Ready(
+        n_ctx=model.n_ctx,
+        n_parallel=model.fit.parallel,
+        n_vocab=model.vocabulary.n_vocab,
+        n_ctx_train=model.n_ctx_train,
+        device=model.device,
+        description=model.description,
+        load_seconds=seconds,
+    )
 
 
 def _lexicon(vocabulary: Vocabulary) -> Lexicon:
