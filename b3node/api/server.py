@@ -13,11 +13,13 @@ import signal
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from email.utils import formatdate
 from typing import Final
 
 import msgspec
 import uvicorn
 from litestar import Litestar
+from uvicorn.server import ServerState
 
 from b3node.api.listener import listen
 from b3node.api.wire import Wire
@@ -91,7 +93,7 @@ class Server:
             await self._drain()
             if self._node.in_flight:
                 self._uvicorn.drop()
-            self._uvicorn.should_exit = True
+            self._uvicorn.end()
         await serving
 
     def stop(self) -> None:
@@ -124,10 +126,39 @@ async def serve(server: Server, on_started: Callable[[int], None] | None = None)
         await server.run(on_started)
 
 
+class _State(ServerState):
+    """uvicorn's, but for the date: it is made for the answer that bears it."""
+
+    @property
+    def default_headers(self) -> list[tuple[bytes, bytes]]:
+        return [(b"date", formatdate(usegmt=True).encode())]
+
+    @default_headers.setter
+    def default_headers(self, headers: object) -> None:
+        """What uvicorn sets once is not wanted: it grows old."""
+
+
 class _Uvicorn(uvicorn.Server):
-    """uvicorn without hands on the process's signals, and with a word when it is up."""
+    """uvicorn without hands on the process's signals, with a word when it is up, and without ticks.
+
+    It looks ten times a second whether it is to end; a process that sleeps between tokens pays more for each look
+    than for a token.
+    """
 
     on_started: Callable[[], object] = staticmethod(lambda: None)
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.server_state = _State()
+        self._ending = asyncio.Event()
+
+    def end(self) -> None:
+        """Lets `serve` come to its end."""
+        self.should_exit = True
+        self._ending.set()
+
+    async def main_loop(self) -> None:
+        await self._ending.wait()
 
     def capture_signals(self) -> nullcontext[None]:  # type: ignore[override]  # ours are in `serve`
         return nullcontext()

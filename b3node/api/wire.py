@@ -274,6 +274,8 @@ class _Spout:
 
     def __init__(self, cycle: RequestResponseCycle) -> None:
         self._cycle = cycle
+        self._flow = cycle.flow
+        self._write = cycle.transport.write
 
     @property
     def open(self) -> bool:
@@ -282,16 +284,15 @@ class _Spout:
 
     @property
     def full(self) -> bool:
-        return self._cycle.flow.write_paused and not self._cycle.disconnected
+        return self._flow.write_paused and not self._cycle.disconnected
 
     def write(self, piece: bytes) -> bool:
-        cycle = self._cycle
-        if not cycle.disconnected:
-            cycle.transport.write(b"%x\r\n%b\r\n" % (len(piece), piece))
-        return not cycle.flow.write_paused
+        if not self._cycle.disconnected:
+            self._write(b"%x\r\n%b\r\n" % (len(piece), piece))
+        return not self._flow.write_paused
 
     async def drain(self) -> None:
-        await self._cycle.flow.drain()
+        await self._flow.drain()
 
 
 def _address(connection: object) -> str | None:

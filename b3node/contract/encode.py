@@ -23,7 +23,8 @@ text into lines would lose half of an event."""
 
 def sse_frame(event: Event) -> bytes:
     """One server-sent event, to be sent in one write: its type, its JSON on one line, an empty line, LF only."""
-    return _HEADS[type(event)] + _one_line(_encode(event)) + b"\n\n"
+    data = _encode(event)
+    return _HEADS[type(event)] + (data if data.isascii() else _one_line(data)) + b"\n\n"
 
 
 def response_body(response: Response) -> bytes:
@@ -42,7 +43,6 @@ def error_body(refusal: Refusal) -> bytes:
 
 
 def _one_line(data: bytes) -> bytes:
-    if not data.isascii():
-        for character, escape in _LINE_BREAKS:
-            data = data.replace(character, escape)
+    for character, escape in _LINE_BREAKS:
+        data = data.replace(character, escape)
     return data

@@ -32,7 +32,7 @@ from b3node.contract.response import (
 from b3node.errors import HTTP
 from b3node.events.drafts import CallDraft, Draft, MessageDraft, ReasoningDraft
 from b3node.events.endings import Completed, Ending, Failed, Incomplete
-from b3node.events.states import Action, Input, Opening, State, transition
+from b3node.events.states import EXTENDING, Action, Input, Opening, State, transition
 from b3node.parse.deltas import Delta
 
 
@@ -53,6 +53,7 @@ class Composer:
         self._call_id = call_id
         self._number = itertools.count().__next__
         self._state = State.NEW
+        self._extending = EXTENDING[self._state]
         self._closed: list[OutputItem] = []
         self._open: list[Draft] = []  # at most one
 
@@ -67,6 +68,8 @@ class Composer:
 
     def feed(self, delta: Delta) -> list[Event]:
         """The events of one delta: one for more of the same, several where an item opens or closes."""
+        if isinstance(delta, self._extending):  # most of what comes
+            return [self._open[0].extend(delta.text)]
         return self._take(delta)
 
     def finish(self, ending: Ending, *, usage: Usage, completed_at: int, b3os: B3os) -> list[Event]:
@@ -89,6 +92,7 @@ class Composer:
 
     def _move(self, given: Input) -> tuple[Action, ...]:
         actions, self._state = transition(self._state, given)
+        self._extending = EXTENDING[self._state]
         return actions
 
     def _perform(self, actions: tuple[Action, ...], given: Input) -> list[Event]:

@@ -39,12 +39,12 @@ from __future__ import annotations
 
 import enum
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, get_args
 
 import msgspec
 
 from b3node.events.endings import Completed, Ending, Failed, Incomplete
-from b3node.parse.deltas import CallArguments, CallEnd, CallStart, Delta, ReasoningDelta, TextDelta
+from b3node.parse.deltas import CallArguments, CallEnd, CallStart, Delta, Extending, ReasoningDelta, TextDelta
 
 
 class OutOfOrder(RuntimeError):  # noqa: N818 - it names what happened
@@ -164,6 +164,14 @@ TABLE: Final = MappingProxyType[State, dict[type[Input], Transition]](
     }
 )
 """State and kind of input to what is due; a pair that is missing is out of order."""
+
+EXTENDING: Final = MappingProxyType[State, tuple[type[Extending], ...]](
+    {
+        state: tuple(kind for kind in get_args(Extending) if row.get(kind) == _extend(state))
+        for state, row in TABLE.items()
+    }
+)
+"""What the table lets do no more than extend the open item, by state: most of what comes."""
 
 
 def transition(state: State, given: Input) -> Transition:

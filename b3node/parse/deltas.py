@@ -36,14 +36,16 @@ class CallEnd(msgspec.Struct, frozen=True, tag="call_end"):
     """The open call is complete: its arguments parse and match its schema."""
 
 
-Delta = TextDelta | ReasoningDelta | CallStart | CallArguments | CallEnd
+Extending = TextDelta | ReasoningDelta | CallArguments
+"""What can be joined with its neighbour of the same kind."""
+Delta = Extending | CallStart | CallEnd
 
 
 def merged(deltas: Iterable[Delta]) -> Iterator[Delta]:
     """The same deltas, with neighbours that only extend each other joined into one."""
     last: Delta | None = None
     for delta in deltas:
-        if isinstance(delta, _Extending) and type(last) is type(delta):
+        if isinstance(delta, Extending) and type(last) is type(delta):
             last = replace(last, text=last.text + delta.text)
             continue
         if last is not None:
@@ -51,6 +53,3 @@ def merged(deltas: Iterable[Delta]) -> Iterator[Delta]:
         last = delta
     if last is not None:
         yield last
-
-
-_Extending = TextDelta | ReasoningDelta | CallArguments

@@ -9,13 +9,11 @@ from b3node.parse.utf8 import Utf8Decoder
 class TextParser:
     """A `Parser` that knows no markers."""
 
+    thinking = False
+    """The plain dialect has no thoughts."""
+
     def __init__(self) -> None:
         self._utf8 = Utf8Decoder()
-
-    @property
-    def thinking(self) -> bool:
-        """False: the plain dialect has no thoughts."""
-        return False
 
     def feed(self, piece: bytes) -> list[Delta]:
         """The text that `piece` completes, if any."""

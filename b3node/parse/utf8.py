@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import codecs
 
-_decoder = codecs.getincrementaldecoder("utf-8")
-
 
 class Utf8Decoder:
     """An incremental UTF-8 decoder; the parts it returns, joined, are the same for any cutting of the bytes.
@@ -15,12 +13,15 @@ class Utf8Decoder:
     """
 
     def __init__(self) -> None:
-        self._decoder = _decoder("replace")
+        self._held = b""
 
     def feed(self, piece: bytes) -> str:
         """The characters that `piece` completes; may be empty."""
-        return self._decoder.decode(piece)
+        data = self._held + piece
+        text, used = codecs.utf_8_decode(data, "replace", False)
+        self._held = data[used:]
+        return text
 
     def finish(self) -> str:
         """What a character that was never completed leaves: U+FFFD, or nothing. The last call of all."""
-        return self._decoder.decode(b"", final=True)
+        return self._held.decode(errors="replace")

@@ -100,8 +100,8 @@ class Stream:
 
     def _hear(self, outlet: Outlet, outputs: Sequence[Output]) -> bool:
         """Passes on what the engine says; whether there is more to hear, and a client that keeps up."""
-        keeps_up = _say(outlet, self._telling.hear(outputs))
-        return keeps_up and not self._telling.ended
+        telling = self._telling
+        return _say(outlet, telling.hear(outputs)) and not telling.ended
 
 
 def _say(outlet: Outlet, events: Iterable[Event]) -> bool:

@@ -47,19 +47,16 @@ class Telling:
         self._cached_tokens = 0
         self._output_tokens = 0
         self._reasoning_tokens = 0
-        self._ended = False
-        record.prompt_tokens = prompt_tokens
-
-    @property
-    def ended(self) -> bool:
+        self._thinking = parser.thinking
+        self.ended = False
         """Whether the last event has been told."""
-        return self._ended
+        record.prompt_tokens = prompt_tokens
 
     def open(self) -> list[Event]:
         """The events that every response begins with."""
         return self._composer.open()
 
-    def hear(self, outputs: Sequence[Output]) -> Iterator[Event]:
+    def hear(self, outputs: Sequence[Output]) -> Iterable[Event]:
         """The events of what has arrived, one by one: none is lost when a later output turns out to be bad.
 
         Tokens that arrived together are parsed together: a front that falls behind catches up with fewer,
@@ -69,6 +66,11 @@ class Telling:
             Refusal: the engine could not begin or could not go on; nothing more comes from it. `fail` can
                 still tell that as events.
         """
+        if len(outputs) == 1 and isinstance(token := outputs[0], Token):
+            return self._compose(self._read(token.piece))  # what mostly comes
+        return self._each(outputs)
+
+    def _each(self, outputs: Sequence[Output]) -> Iterator[Event]:
         pieces: list[bytes] = []
         finished: Finished | None = None
         for output in outputs:
@@ -79,8 +81,7 @@ class Telling:
                     self._start(output)
                 case Finished():
                     finished = output
-        if pieces:
-            yield from self._write(pieces)
+        yield from self._merge(delta for piece in pieces for delta in self._read(piece))
         if finished is not None:
             yield from self._end(finished)
 
@@ -98,20 +99,17 @@ class Telling:
         self._cached_tokens = self._record.cached_tokens = started.cached_tokens
         self._record.timing.note("queue", started.queue_seconds * 1000.0)
 
-    def _write(self, pieces: list[bytes]) -> Iterator[Event]:
+    def _read(self, piece: bytes) -> list[Delta]:
+        """What a token says; those of a thought are counted, its markers among them."""
         if self._output_tokens == 0:
             self._first_token()
-        self._output_tokens += len(pieces)
+        self._output_tokens += 1
         self._record.output_tokens = self._output_tokens  # also for a client that leaves before the end
-        yield from self._compose(self._read(pieces))
-
-    def _read(self, pieces: list[bytes]) -> Iterator[Delta]:
-        """What the tokens say; those of a thought are counted, its markers among them."""
-        for piece in pieces:
-            thinking = self._parser.thinking
-            yield from self._parser.feed(piece)
-            if thinking or self._parser.thinking:
-                self._reasoning_tokens += 1
+        thought, deltas = self._thinking, self._parser.feed(piece)
+        self._thinking = self._parser.thinking
+        if thought or self._thinking:
+            self._reasoning_tokens += 1
+        return deltas
 
     def _first_token(self) -> None:
         timing = self._record.timing
@@ -146,7 +144,10 @@ class Telling:
             case "failed" | "cancelled":
                 raise Refusal("internal", f"The model could not go on (request {self._record.request_id}).")
 
-    def _compose(self, deltas: Iterable[Delta]) -> Iterator[Event]:
+    def _compose(self, deltas: list[Delta]) -> Iterable[Event]:
+        return self._composer.feed(deltas[0]) if len(deltas) == 1 else self._merge(deltas)
+
+    def _merge(self, deltas: Iterable[Delta]) -> Iterator[Event]:
         for delta in merged(deltas):
             yield from self._composer.feed(delta)
 
@@ -162,5 +163,5 @@ class Telling:
         b3os = B3os(self._node.id, timing.of_stream() if self._record.stream else timing.of_body())
         now = int(self._node.clock.wall())
         events = self._composer.finish(ending, usage=usage, completed_at=now, b3os=b3os)
-        self._ended = True
+        self.ended = True
         return events

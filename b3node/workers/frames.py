@@ -32,8 +32,9 @@ class FrameReader:
 
     def feed(self, data: bytes) -> list[bytes]:
         """The payloads that `data` completes, in order. Raises `FrameError` on a length over `LARGEST`."""
-        if not self._buffer and _is_one(data):
-            return [data[_HEAD.size :]]  # what mostly comes
+        size = len(data) - _HEAD.size
+        if not self._buffer and 0 <= size <= LARGEST and _HEAD.unpack_from(data)[0] == size:
+            return [data[_HEAD.size :]]  # one whole frame is what mostly comes
         self._buffer += data
         payloads: list[bytes] = []
         at = 0
@@ -51,9 +52,3 @@ class FrameReader:
     def finish(self) -> bool:
         """Whether the stream ended between frames rather than inside one."""
         return not self._buffer
-
-
-def _is_one(data: bytes) -> bool:
-    """Whether bytes are one whole frame, neither more nor less."""
-    size = len(data) - _HEAD.size
-    return 0 <= size <= LARGEST and _HEAD.unpack_from(data)[0] == size

@@ -54,7 +54,8 @@ class Mailbox:
 
     def put(self, output: Output) -> None:
         """Delivers an output. What a listener raises is raised where it listens."""
-        self._over = self._over or isinstance(output, Finished)
+        if isinstance(output, Finished):
+            self._over = True
         if self._hear is None:
             self._outputs.append(output)
             self._wake()

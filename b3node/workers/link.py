@@ -57,7 +57,7 @@ class Link(asyncio.Protocol, Generic[M]):
     def data_received(self, data: bytes) -> None:
         """Part of asyncio's Protocol."""
         try:
-            messages = [self._decode(payload) for payload in self._reader.feed(data)]
+            messages = [*map(self._decode, self._reader.feed(data))]
         except (FrameError, msgspec.DecodeError):
             self.close()
             return

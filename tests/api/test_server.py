@@ -177,6 +177,30 @@ def test_a_second_signal_ends_at_once(process: Process) -> None:
     assert status == 0
 
 
+@pytest.mark.parametrize("process", [1.0], indirect=True)
+def test_a_node_that_is_asked_nothing_sleeps(process: Process) -> None:
+    """Between requests, and between tokens, nothing wakes it: each look at nothing would cost as much as a token."""
+
+    def naps() -> int:
+        status = Path(f"/proc/{process.process.pid}/status").read_text()
+        return int(status.partition("\nvoluntary_ctxt_switches:")[2].split()[0])
+
+    ask(process, get("/healthz"))
+    time.sleep(0.2)
+    before = naps()
+    time.sleep(0.5)
+    assert naps() - before <= 1
+
+
+def test_every_answer_has_a_date_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`date` is made for the answer that bears it, also for one that never reaches a route."""
+    days = iter(["first", "second", "third"])
+    monkeypatch.setattr("b3node.api.server.formatdate", lambda **_: next(days))
+    with serving(FakeModel()) as node, Line(node) as line:
+        answers = [line.ask(get("/healthz")), line.ask(get("/healthz")), line.ask(b"no request\r\n\r\n")]
+    assert [answer.headers["date"] for answer in answers] == ["first", "second", "third"]
+
+
 def test_streams_of_a_drained_node_are_whole() -> None:
     """Eight streams that run when the node is stopped all come to their proper end."""
     gates = [Gate() for _ in range(8)]

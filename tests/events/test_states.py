@@ -7,7 +7,17 @@ from typing import get_args
 import pytest
 
 from b3node.events.endings import Completed, Failed, Incomplete
-from b3node.events.states import TABLE, Action, Input, Opening, OutOfOrder, State, transition
+from b3node.events.states import (
+    EXTENDING,
+    TABLE,
+    Action,
+    Input,
+    Opening,
+    OutOfOrder,
+    State,
+    Transition,
+    transition,
+)
 from b3node.parse.deltas import CallArguments, CallEnd, CallStart, ReasoningDelta, TextDelta
 
 INPUTS: dict[type, Input] = {
@@ -68,6 +78,13 @@ def test_actions_are_given_what_they_read() -> None:
             assert (Action.EXTEND in due.actions) == hasattr(given, "text")
             assert (Action.OPEN_CALL in due.actions) == hasattr(given, "name")
             assert (Action.END in due.actions) == isinstance(given, Completed | Incomplete | Failed)
+
+
+@pytest.mark.parametrize("state", list(State))
+def test_more_of_the_same_is_what_the_table_says_it_is(state: State) -> None:
+    """What is taken without asking the table is all that does nothing but extend the open item, and no more."""
+    alone = Transition((Action.EXTEND,), state)
+    assert set(EXTENDING[state]) == {kind for kind, due in TABLE[state].items() if due == alone}
 
 
 def test_every_state_is_reached_and_can_end() -> None:
