@@ -116,7 +116,7 @@ class _Distinct:
         self._shape = shape
         self._values = values
         self._known: dict[tuple[frozenset[str], tuple[int, ...]], int] = {}
-        self._counts: list[Count | frozenset[Spot]] = [*shape.counts, *shape.clauses]
+        self._counts: list[Count | frozenset[Spot]] = [*sorted(shape.counts, key=_order), *shape.clauses]
 
     def rule(self, used: frozenset[str], met: tuple[int, ...]) -> int:
         """The rule of what follows when the values `used` have been written."""
@@ -159,6 +159,11 @@ class _Distinct:
         return True
 
 
+def _order(asked: Spot | Count) -> tuple[int, int, list[int]]:
+    """What spots and counts are sorted by, as sets of them have no order."""
+    return asked.low, asked.high, sorted(asked.lits)
+
+
 def _reaches(spot: Spot, place: int) -> bool:
     return spot.low <= place and (spot.high < 0 or place <= spot.high)
 
@@ -170,8 +175,10 @@ class _Body:
         self._rules = rules
         self._value = value
         self._shape = shape
-        self._clauses = list(shape.clauses)
-        self._counts = list(shape.counts)
+        self._clauses = sorted(
+            (sorted(clause, key=_order) for clause in shape.clauses), key=lambda c: [*map(_order, c)]
+        )
+        self._counts = sorted(shape.counts, key=_order)
         spots = [spot for clause in self._clauses for spot in clause]
         edges = [len(shape.prefix), *(spot.low for spot in spots), *(spot.high + 1 for spot in spots)]
         self._places = max([*edges, shape.low, shape.high + 1])

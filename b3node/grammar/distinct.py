@@ -85,6 +85,19 @@ INITIALS: Final[tuple[Allowed, ...]] = (
 """What ever more names begin with, in order; the empty name is the first."""
 
 
+@lru_cache(maxsize=1)
+def apart() -> tuple[tuple[Charset, Charset], ...]:
+    """Pairs of disjoint sets; any two ASCII characters, and most others, are in some pair."""
+    ascii_only: Charset = ((0, 0x7F),)
+    out = [(ascii_only, complement(ascii_only))]
+    for bits, within in ((range(7), ascii_only), (range(5, 12), ((0x80, 0xFFF),)), (range(12, 21), ANY)):
+        for bit in bits:
+            step, stop = 1 << bit, within[-1][1] + 1
+            ones = union((lo, lo + step - 1) for lo in range(step, stop, 2 * step))
+            out.append((intersection(ones, within), intersection(complement(ones), within)))
+    return tuple(pair for one, other in out for pair in ((one, other), (other, one)))
+
+
 class Names:
     """The rules of names by what stands at their first places."""
 

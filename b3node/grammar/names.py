@@ -31,6 +31,17 @@ def names_of(shape: Object) -> list[str]:
     return list(out)
 
 
+def order_of(key: str | Keys) -> str:
+    """A text by which names and classes of names have the same order in every process."""
+    if isinstance(key, str):
+        return repr(key)
+    return f"Keys({_listed(key.names)}, {_listed(key.langs)}, {key.others})"
+
+
+def _listed(parts: frozenset[str] | frozenset[Lang]) -> str:
+    return f"({{{', '.join(map(repr, sorted(parts)))}}})" if parts else "()"
+
+
 def name_classes(algebra: Algebra, shape: Object, names: list[str]) -> list[NameClass]:
     """The classes of names without a slot.
 
@@ -38,7 +49,7 @@ def name_classes(algebra: Algebra, shape: Object, names: list[str]) -> list[Name
         Inexact: too many classes, or too many states to tell them apart.
     """
     witnesses = {w.key for clause in shape.clauses for w in clause if isinstance(w.key, Keys)}
-    kinds = [keys for keys, _ in shape.wide] + sorted(witnesses, key=repr)
+    kinds = sorted((keys for keys, _ in shape.wide), key=order_of) + sorted(witnesses, key=order_of)
     langs = list(dict.fromkeys(lang for keys in kinds for lang in sorted(keys.langs)))
     free = algebra.negate(algebra.table(automaton.words(names))) if names else ALL
     out = []

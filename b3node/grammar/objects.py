@@ -17,15 +17,14 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from b3node.grammar import members
-from b3node.grammar.charset import ANY, Charset, complement, intersection, union
-from b3node.grammar.distinct import MOST, Names, Runs
+from b3node.grammar.distinct import MOST, Names, Runs, apart
 from b3node.grammar.keywords import negated
-from b3node.grammar.names import NameClass, name_classes, names_of
+from b3node.grammar.names import NameClass, name_classes, names_of, order_of
 from b3node.grammar.obligations import Obligations
 from b3node.grammar.refusal import Inexact
 from b3node.grammar.regular import Lang
 from b3node.grammar.rules import Row, Rules, Times
-from b3node.grammar.shapes import FALSE, Clause, Keys, Lits, Object, all_of, names_required
+from b3node.grammar.shapes import FALSE, Clause, Keys, Lits, Object, Witness, all_of, names_required
 from b3node.grammar.strings import QUOTE, Strings, escaped, literal
 
 MAX_CHOICES: Final = 3
@@ -41,6 +40,8 @@ REPEATED: Final = 1
 """After the named slots, where it matters: how many slots further a state is once another member was written."""
 
 Pending = frozenset[int]
+Told = dict[int, list[Lits | None]]
+"""By clause, the obligations with which members of one name meet it; None where it is met without such a member."""
 
 
 class State(NamedTuple):
@@ -120,21 +121,6 @@ class Objects:
         return (QUOTE, self._rules.of(*rows), *self.valued(second))
 
 
-def apart() -> Iterator[tuple[Charset, Charset]]:
-    """Pairs of disjoint sets; any two ASCII characters, and most others, are in some pair."""
-    ascii_only: Charset = ((0, 0x7F),)
-    rest = complement(ascii_only)
-    yield ascii_only, rest
-    yield rest, ascii_only
-    for bits, within in ((range(7), ascii_only), (range(5, 12), ((0x80, 0xFFF),)), (range(12, 21), ANY)):
-        for bit in bits:
-            step, stop = 1 << bit, within[-1][1] + 1
-            ones = union((lo, lo + step - 1) for lo in range(step, stop, 2 * step))
-            one, zero = intersection(ones, within), intersection(complement(ones), within)
-            yield one, zero
-            yield zero, one
-
-
 class _Body:
     """The automaton of one shape."""
 
@@ -155,20 +141,22 @@ class _Body:
         self._clauses: list[Clause] = sorted(shape.clauses, key=_order)
         self._names = names
         self._base = [obligations.at(shape, name) for name in names]
-        self._named_in = [
-            frozenset(i for i, c in enumerate(self._clauses) if any(self._is_of(n, w.key) for w in c))
-            for n in names
-        ]
+        self._told = self._witnesses(names)
+        self._named_in = [frozenset(told) for told in self._told]
         self.classes = name_classes(obligations.algebra, shape, names) if classes is None else classes
         self._settled: dict[tuple[int, Pending], list[tuple[Lits, Pending]]] = {}
         self._cap = (0, 0)
         self._first: dict[State, int] = {}
         self._next: dict[State, int] = {}
         self._required = names_required(shape.clauses)
+        self._told_of = [self._among(inside) for _, _, inside in self.classes]
         self._lost = self._losses()
         every = frozenset(range(len(self._clauses)))
         self._freed = frozenset[int]().union(
-            *(self._free(base, every, _among(inside)) for _, base, inside in self.classes)
+            *(
+                self._free(base, every, told)
+                for (_, base, _), told in zip(self.classes, self._told_of, strict=True)
+            )
         )
         self._claimed: dict[tuple[int, Pending, bool], list[tuple[Lits, Pending]]] = {}
         self._others = Runs(rules, writer.names, self.classes, self._other_claims, writer.valued, writer.pair)
@@ -269,8 +257,8 @@ class _Body:
             # Other names may repeat: only the first of them surely adds a member.
             again = size + REPEATED if self._shape.low > 1 else slot
             counts = self._counts(state, distinct=slot == size)
-            for lang, base, inside in self.classes:
-                after = State(again, state.pending - self._free(base, state.pending, _among(inside)), *counts)
+            for (lang, base, _), told in zip(self.classes, self._told_of, strict=True):
+                after = State(again, state.pending - self._free(base, state.pending, told), *counts)
                 yield self._writer.other(lang, base), after
 
     def _needed(self, state: State) -> int:
@@ -279,6 +267,8 @@ class _Body:
 
     def _runs(self, state: State, todo: list[tuple[State, bool]]) -> Iterator[Row]:
         """Other members that differ: as many as are asked for, or last the witnesses that are missing."""
+        if not self.classes:
+            return
         needed, pending = self._needed(state), state.pending
         if needed > 1 and not pending:
             slot = len(self._names) + REPEATED
@@ -299,11 +289,7 @@ class _Body:
     def _losses(self) -> list[Pending]:
         """For each slot, and after them, the clauses that no later member can meet."""
         clauses = range(len(self._clauses))
-        out = [
-            frozenset(
-                i for i in clauses if not any(self._offers(i, _among(each[2])) for each in self.classes)
-            )
-        ]
+        out = [frozenset(i for i in clauses if not any(_offers(told, i) for told in self._told_of))]
         for named in reversed(self._named_in):
             out.append(out[-1] - named)
         return out[::-1]
@@ -316,38 +302,50 @@ class _Body:
         """The obligations that a member of a class may be written with, each with the clauses it meets."""
         key = (number, pending, witness)
         if key not in self._claimed:
-            _, base, inside = self.classes[number]
-            here = _among(inside)
-            free = [(base, self._free(base, pending, here))]
-            self._claimed[key] = self._claims(base, pending, here) if witness else free
+            base, told = self.classes[number][1], self._told_of[number]
+            free = [(base, self._free(base, pending, told))]
+            self._claimed[key] = self._claims(base, pending, told) if witness else free
         return self._claimed[key]
 
     def _slot_claims(self, slot: int, pending: Pending) -> list[tuple[Lits, Pending]]:
         """The ways in which the member of a slot may witness those of the open clauses that speak of it."""
         key = (slot, pending)
         if key not in self._settled:
-            name = self._names[slot]
-            self._settled[key] = self._claims(self._base[slot], pending, lambda each: self._is_of(name, each))
+            self._settled[key] = self._claims(self._base[slot], pending, self._told[slot])
         return self._settled[key]
 
-    def _is_of(self, name: str, key: str | Keys) -> bool:
-        return key == name if isinstance(key, str) else key.covers(self._algebra, name)
+    def _witnesses(self, names: list[str]) -> list[Told]:
+        """What the clauses say of each slot's name."""
+        out: dict[str, Told] = {name: {} for name in names}
+        for i, clause in enumerate(self._clauses):
+            for witness in sorted(clause, key=_strictness):
+                key = witness.key
+                of = (key,) if isinstance(key, str) else [n for n in names if key.covers(self._algebra, n)]
+                for name in of:
+                    out[name].setdefault(i, []).append(witness.lits)
+        return list(out.values())
 
-    def _free(self, base: Lits, pending: Pending, here: Callable[[str | Keys], bool]) -> Pending:
+    def _among(self, inside: list[Keys]) -> Told:
+        """What the clauses say of the names of a class."""
+        out: Told = {}
+        for i, clause in enumerate(self._clauses):
+            for witness in sorted(clause, key=_strictness):
+                if witness.key in inside:
+                    out.setdefault(i, []).append(witness.lits)
+        return out
+
+    def _free(self, base: Lits, pending: Pending, told: Told) -> Pending:
         """The open clauses that any member with the obligation `base` meets."""
-        return frozenset(i for i in pending if any(lits <= base for lits in self._offers(i, here)))
+        return frozenset(
+            i for i in pending.intersection(told) if any(lits <= base for lits in _offers(told, i))
+        )
 
-    def _offers(self, clause: int, here: Callable[[str | Keys], bool]) -> list[Lits]:
-        return [w.lits for w in self._clauses[clause] if w.lits is not None and here(w.key)]
-
-    def _claims(
-        self, base: Lits, pending: Pending, here: Callable[[str | Keys], bool]
-    ) -> list[tuple[Lits, Pending]]:
+    def _claims(self, base: Lits, pending: Pending, told: Told) -> list[tuple[Lits, Pending]]:
         """The ways in which a member may witness open clauses: its obligation, and the clauses it meets."""
         if base == FALSE:
             return []
-        free = self._free(base, pending, here)
-        chosen = [(i, lits) for i in sorted(pending - free) for lits in self._offers(i, here)]
+        free = self._free(base, pending, told)
+        chosen = [(i, lits) for i in sorted(pending - free) for lits in _offers(told, i)]
         return [(lits, free | met) for lits, met in self._cells_of(base, chosen)]
 
     def _cells_of(self, base: Lits, chosen: list[tuple[int, Lits]]) -> list[tuple[Lits, Pending]]:
@@ -374,17 +372,20 @@ class _Body:
 
     def _skipped(self, slot: int, pending: Pending) -> Pending | None:
         """The open clauses when a slot is left empty; None when it must be filled."""
-        name = self._names[slot]
-        if name in self._required:
+        if self._names[slot] in self._required:
             return None
-        told = pending & self._named_in[slot]
-        met = {i for i in told if any(w.lits is None and w.key == name for w in self._clauses[i])}
-        return pending - met
+        told = self._told[slot]
+        return pending.difference([i for i in pending.intersection(told) if None in told[i]])
 
 
-def _among(inside: list[Keys]) -> Callable[[str | Keys], bool]:
-    return lambda key: key in inside
+def _offers(told: Told, clause: int) -> list[Lits]:
+    """The obligations with each of which a member meets a clause."""
+    return [lits for lits in told.get(clause, ()) if lits is not None]
 
 
-def _order(clause: Clause) -> list[tuple[str, str]]:
-    return sorted((repr(w.key), repr(sorted(w.lits or ()))) for w in clause)
+def _strictness(witness: Witness) -> list[int]:
+    return sorted(witness.lits or ())
+
+
+def _order(clause: Clause) -> list[tuple[str, list[int]]]:
+    return sorted((order_of(witness.key), _strictness(witness)) for witness in clause)

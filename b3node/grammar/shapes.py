@@ -35,8 +35,8 @@ def lit(node: int, *, holds: bool = True) -> Lits:
 
 def all_of(*sets: Lits) -> Lits:
     """All obligations together."""
-    out = frozenset[int]().union(*sets)
-    return FALSE if 1 in out or any(n ^ 1 in out for n in out) else out
+    out = TRUE.union(*sets)
+    return out if 1 not in out and out.isdisjoint([number ^ 1 for number in out]) else FALSE
 
 
 # ------------------------------------------------------------------------------------------ scalars
@@ -350,7 +350,9 @@ def tidy_object(algebra: Algebra, shape: Object) -> Object | None:
         return None
     if any(_lits_at(algebra, named, shape.wide, name) == FALSE for name in required):
         return None
-    return msgspec.structs.replace(shape, named=tuple(named.items()), clauses=_minimal(clauses), low=low)
+    members, size = list(named.items()), len(shape.named)
+    members[size:] = sorted(members[size:])  # of these some clause told, and clauses have no order
+    return msgspec.structs.replace(shape, named=tuple(members), clauses=_minimal(clauses), low=low)
 
 
 def names_required(clauses: Iterable[Clause]) -> set[str]:

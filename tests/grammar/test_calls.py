@@ -511,3 +511,16 @@ def test_a_text_that_would_be_read_as_a_value_that_may_not_be_is_not_written(eng
     gbnf = required(Dialect(calls=tagged()), [tool]).grammar
     for value, right in (("100", False), ("-100", True), ("sea", True), (" 100", False), ("truer", True)):
         assert engine.takes(gbnf, f"<f=f><p=a>{value}</p></f>") == right, value
+
+
+@pytest.mark.parametrize("calls", [GENERIC, CODER])
+@pytest.mark.parametrize("least", [2, 3, 4])
+def test_more_members_than_are_declared_are_none(calls, least) -> None:
+    """Where undeclared ones are not written, a member that would need them is left out, and no more."""
+    never = {"type": "object", "properties": {"a": {"type": "null"}}, "minProperties": least}
+    found = required(
+        Dialect(calls=calls), [taking({"properties": {"never": never, "other": {"type": "null"}}})]
+    )
+    assert "other" in found.grammar
+    assert "never" not in found.grammar
+    assert found.loosened == ()

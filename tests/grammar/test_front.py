@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -346,3 +349,33 @@ def test_the_empty_string_is_never_a_value(engine):
     for schema, good, _ in CASES.values():
         assert good
         assert not engine.takes(schema_to_gbnf(schema), "")
+
+
+def test_a_schema_has_the_same_grammar_in_every_process():
+    """Though sets of strings have another order in each."""
+    schemas = [
+        {
+            "allOf": [
+                {"anyOf": [{"required": [a]}, {"not": {"required": [b]}}]} for a, b in ("ab", "cd", "ef")
+            ]
+        },
+        {
+            "patternProperties": {f"{x}": {"minLength": i} for i, x in enumerate("abc")},
+            "additionalProperties": False,
+        },
+        {"allOf": [{"if": {"properties": {a: {"const": 1}}}, "then": {"required": [a]}} for a in "xyz"]},
+    ]
+    program = (
+        "import json, sys; from b3node.grammar import schema_to_gbnf;"
+        "print([schema_to_gbnf({'type': 'object', **each}) for each in json.loads(sys.argv[1])])"
+    )
+    texts = {
+        subprocess.run(
+            [sys.executable, "-c", program, json.dumps(schemas)],
+            env={**os.environ, "PYTHONHASHSEED": str(seed)},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in range(4)
+    }
+    assert len(texts) == 1
