@@ -84,6 +84,7 @@ async def _serve_fleet(
     gc.freeze()  # what was imported stays: looking through it again and again is for nothing
     gc.enable()
     serving = asyncio.create_task(front.serve(server))
+    asyncio.get_running_loop().run_in_executor(None, front.warm_up)  # the models take longer to load
     settled = asyncio.create_task(fleet.settle())
     await asyncio.wait({serving, settled}, return_when=asyncio.FIRST_COMPLETED)
     bars.end()
@@ -92,7 +93,6 @@ async def _serve_fleet(
         if loaded:
             url = f"http://{_in_url(config.host)}:{server.port}"
             _announce(url, fleet)
-            asyncio.get_running_loop().run_in_executor(None, front.warm_up)
             if then is not None and _any_ready(fleet):
                 await then(url)
         if then is None:
