@@ -29,7 +29,7 @@ from b3node.dialects.dialect import GENERIC, Calls, Dialect, NamedBody, ObjectBo
 from b3node.dialects.outline import Outline, Reading, Thinking
 from b3node.engine.backend import Rows
 from b3node.engine.cells import Cells
-from b3node.engine.constraint import Ids, Mask
+from b3node.engine.constraint import Ahead, Ids, Mask
 from b3node.engine.governor import Governor
 from b3node.engine.guide import Guide
 from b3node.engine.lexicon import Lexicon
@@ -157,8 +157,9 @@ class _NoGrammar:
     def refused(self) -> Places | None:
         return None
 
-    def forced(self, most: int) -> bytes:
-        return b"" * most
+    def forced(self, most: int) -> Ahead:
+        del most
+        return Ahead()
 
     def accept(self, token: int) -> None:
         raise ValueError(token)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,16 @@ Ids = npt.NDArray[np.int32]
 Mask = npt.NDArray[np.bool_]
 DEAD_END: Final = -2
 """Drawn where a constraint allows nothing that the model can say: its sequence ends, and nothing is wrong."""
+
+
+class Ahead(NamedTuple):
+    """Text that comes next whatever is drawn: each byte is the only one that may come, and nothing else may."""
+
+    text: bytes = b""
+    following: frozenset[int] | None = None
+    """The bytes that may come behind it; None where that is not known."""
+    specials: tuple[int, ...] = ()
+    """The tokens that may come behind it and are no text; one in the place of all that merely end the answer."""
 
 
 class ConstraintError(Exception):
@@ -46,12 +56,8 @@ class Constraint(Protocol):
         """
         ...
 
-    def forced(self, most: int) -> bytes:
-        """Text that comes next whatever is drawn, at most so many bytes of it; b"" where none is known.
-
-        Each of its bytes is the only one that may come, and the text may not end before it. Where the constraint
-        stands is not changed.
-        """
+    def forced(self, most: int) -> Ahead:
+        """What comes next whatever is drawn, with at most so many bytes. Where the constraint stands is not changed."""
         ...
 
 

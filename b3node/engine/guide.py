@@ -33,7 +33,7 @@ import numpy as np
 
 from b3node.dialects.dialect import Calls
 from b3node.dialects.outline import MARK, Outline
-from b3node.engine.constraint import Constraint, ConstraintError, Grammar, Ids, Mask
+from b3node.engine.constraint import Ahead, Constraint, ConstraintError, Grammar, Ids, Mask
 from b3node.engine.lexicon import Lexicon
 from b3node.engine.phases import Forced, Free, Nothing, Opening, Trying
 from b3node.engine.sampling import Places
@@ -117,8 +117,8 @@ class Guide:
         """All tokens that are not allowed, where they are few."""
         return self._now.refused()
 
-    def forced(self, most: int) -> bytes:
-        """Text that comes next whatever is drawn: where the grammar holds, what it forces."""
+    def forced(self, most: int) -> Ahead:
+        """What comes next whatever is drawn: where the grammar holds, what it forces."""
         return self._now.forced(most)
 
     def accept(self, token: int) -> None:

@@ -108,10 +108,16 @@ class Lexicon:
                 return
             yield self._sorted[at]
 
-    def goes_on(self, text: bytes) -> bool:
-        """Whether a plain token begins with `text` and has more bytes behind it."""
+    def goes_on(self, text: bytes, following: Collection[int] | None = None) -> bool:
+        """Whether a plain token begins with `text` and goes on behind it: with a byte of `following`, if not None."""
         at = bisect_right(self._texts, text)
-        return at < len(self._texts) and self._texts[at].startswith(text)
+        if at == len(self._texts) or not self._texts[at].startswith(text):
+            return False
+        return following is None or any(self._begins(text + bytes((byte,))) for byte in following)
+
+    def _begins(self, text: bytes) -> bool:
+        """Whether a plain token begins with `text`."""
+        return next(self._beginning(text), None) is not None
 
     def _exactly(self, piece: bytes) -> Iterator[int]:
         return takewhile(lambda token: self.pieces[token] == piece, self._beginning(piece))

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from b3node.dialects.outline import MARK
-from b3node.engine.constraint import Grammar, Ids, Mask
+from b3node.engine.constraint import Ahead, Grammar, Ids, Mask
 from b3node.engine.lexicon import Freedom, Lexicon
 from b3node.engine.sampling import Places
 
@@ -36,10 +36,10 @@ class Free:
         """All of them."""
         return self._refused
 
-    def forced(self, most: int) -> bytes:
-        """b"": hardly anything is refused."""
+    def forced(self, most: int) -> Ahead:
+        """Nothing: hardly anything is refused."""
         del most
-        return b""
+        return Ahead()
 
     def accept(self, token: int) -> None:
         """Changes nothing. Raises `ValueError` if the token is refused."""
@@ -94,10 +94,10 @@ class Forced:
         """None: all others are."""
         return None
 
-    def forced(self, most: int) -> bytes:
-        """b"": these tokens are given, and may be special ones."""
+    def forced(self, most: int) -> Ahead:
+        """No text: these are tokens."""
         del most
-        return b""
+        return Ahead()
 
     def accept(self, token: int) -> None:
         """Goes on. Raises `ValueError` if the token is another one."""
@@ -121,10 +121,10 @@ class Nothing:
         """None: they are not few."""
         return None
 
-    def forced(self, most: int) -> bytes:
-        """b"": there is no text any more."""
+    def forced(self, most: int) -> Ahead:
+        """Nothing comes."""
         del most
-        return b""
+        return Ahead()
 
     def accept(self, token: int) -> None:
         """Raises `ValueError`."""
@@ -174,9 +174,9 @@ class Opening:
         """None: they are not few."""
         return None
 
-    def forced(self, most: int) -> bytes:
-        """b"" as long as both ways are open; then it is the grammar's."""
-        return self.grammar.forced(most) if self.left is None and self.grammar else b""
+    def forced(self, most: int) -> Ahead:
+        """Nothing as long as both ways are open; then it is the grammar's."""
+        return self.grammar.forced(most) if self.left is None and self.grammar else Ahead()
 
     def accept(self, token: int) -> None:
         """Goes on in all ways that the token leaves open. Raises `ValueError` if it leaves none."""

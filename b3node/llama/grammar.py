@@ -25,13 +25,13 @@ import re
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
 import numpy as np
 
-from b3node.engine.constraint import ConstraintError, Ids, Mask
+from b3node.engine.constraint import Ahead, ConstraintError, Ids, Mask
 from b3node.engine.sampling import Places
 from b3node.llama.library import lib
 from b3node.llama.stand_ins import STAND_INS, named, without_tokens
@@ -165,7 +165,7 @@ class Tokens:
         said = b"".join(piece for piece, fit in zip(self.pieces, self.possible, strict=True) if fit)
         self.any_byte: Final = alone.keys() >= set(said)
         """Whether every byte of the possible tokens has a token of its own."""
-        self.common: Final = np.array([alone[byte] for byte in _COMMON if byte in alone], np.int32)
+        self.common: Final = Question([alone[byte] for byte in _COMMON if byte in alone])
 
     def spelling(self, text: bytes) -> int:
         """A plain token that `text` begins with; -1 if there is none."""
@@ -173,6 +173,24 @@ class Tokens:
             return token
         fitting = (token for token in self.by_first_byte[text[0]] if text.startswith(self.pieces[token]))
         return int(max(fitting, key=lambda token: len(self.pieces[token]), default=-1))
+
+
+class Question:
+    """The same few tokens, to be asked about again and again."""
+
+    def __init__(self, tokens: Sequence[int]) -> None:
+        self._room = np.zeros(len(tokens), _CANDIDATE)
+        self._room["id"] = tokens
+        self._unasked, self._address = self._room.tobytes(), self._room.ctypes.data
+        self._logits = self._room["logit"]
+        data = self._room.ctypes.data_as(ctypes.POINTER(lib.llama_token_data))
+        self._candidates = ctypes.byref(lib.llama_token_data_array(data, len(tokens), -1, False))
+
+    def allowed(self, sampler: Any) -> int:
+        """How many of them llama.cpp does not refuse."""
+        ctypes.memmove(self._address, self._unasked, len(self._unasked))
+        lib.llama_sampler_apply(sampler, self._candidates)
+        return self._logits.size - np.count_nonzero(self._logits)
 
 
 class Grammar:
@@ -253,25 +271,34 @@ class Grammar:
         """None: what a grammar refuses is never known before it is asked."""
         return None
 
-    def forced(self, most: int) -> bytes:
-        """The text that has to come next; see `engine.constraint.Constraint.forced`.
+    def forced(self, most: int) -> Ahead:
+        """What has to come next; see `engine.constraint.Constraint.forced`.
 
         It is found byte by byte, so only where a refused byte says what it seems to say (see above), and where there
         is a token of every byte that can be written. What special tokens say is never part of it.
         """
         known = self._tokens
-        if not (self._positive and known.any_byte) or np.count_nonzero(self.allows(known.common)) > 1:
-            return b""
+        if not (self._positive and known.any_byte) or (
+            not self._partial and known.common.allowed(self._sampler) > 1
+        ):
+            return Ahead()
         asked = np.concatenate((known.one_byte, known.eog, np.array(list(self._stood), np.int32)))
         behind, text = self.clone(), b""
         while len(text) < most:
             places = np.flatnonzero(behind.allows(asked))
             if places.size != 1 or places[0] >= known.one_byte.size:
-                break
+                plain = places[places < known.one_byte.size]
+                specials = set(asked[places[plain.size :]].tolist())
+                return Ahead(text, frozenset(known.bytes[plain].tolist()), self._told_apart(specials))
             token = int(asked[places[0]])
             behind.accept(token)
             text += known.pieces[token]
-        return text
+        return Ahead(text)
+
+    def _told_apart(self, tokens: Collection[int]) -> tuple[int, ...]:
+        """The tokens, but only one of those that do no more than to end the text."""
+        ends = sorted(token for token in tokens if self._tokens.is_eog[token] and token not in self._stood)
+        return (*ends[:1], *sorted(token for token in tokens if token in self._stood))
 
     def after(self, text: bytes) -> Grammar | None:
         """A grammar behind `text`, or None; see `engine.constraint.Grammar.after`."""

@@ -7,12 +7,11 @@ wrong share, a forgotten drop or a miscounted cell shows up as a wrong token, a 
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import count, islice, takewhile
 
 import numpy as np
 
 from b3node.engine.backend import CellsFullError, DecodeError, Rows
-from b3node.engine.constraint import Ids, Mask
+from b3node.engine.constraint import Ahead, Ids, Mask
 from b3node.engine.lexicon import Lexicon
 from b3node.engine.plan import Clear, Drop, Forget, Load, Plan, Point, Restore, Save, Share
 
@@ -34,14 +33,16 @@ LEXICON = Lexicon(PIECES, {}, (), {EOG})
 
 def dictated(grammar: str, place: int) -> int | None:
     """The only token that a `Dictation` allows at a place of the answer; None where it allows all of them."""
-    free, length = map(int, grammar.split())
+    free, length, *end = map(int, grammar.split())
+    if place in end:
+        return EOG
     return (7 * place) % 90 if place % (free + length) >= free else None
 
 
 class Dictation:
     """Implements `engine.constraint.Grammar`: after so many tokens of the model's, so many are dictated, and again.
 
-    It is written "3 5": three and five.
+    It is written "3 5": three and five; "3 5 20" ends after twenty.
     """
 
     def __init__(self, grammar: str, place: int = 0) -> None:
@@ -58,11 +59,16 @@ class Dictation:
     def refused(self) -> None:
         return None
 
-    def forced(self, most: int) -> bytes:
-        ahead = (dictated(self.grammar, place) for place in count(self.place))
-        return bytes(
-            token for token in islice(takewhile(lambda t: t is not None, ahead), most) if token is not None
-        )
+    def forced(self, most: int) -> Ahead:
+        text = b""
+        while len(text) < most:
+            only = dictated(self.grammar, self.place + len(text))
+            if only == EOG:
+                return Ahead(text, frozenset(), (EOG,))
+            if only is None:
+                break
+            text += bytes([only])
+        return Ahead(text)
 
     def accept(self, token: int) -> None:
         if not self.allows(np.array([token], np.int32))[0]:

@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 import numpy as np
 
-from b3node.engine.constraint import Ids, Mask
+from b3node.engine.constraint import Ahead, Ids, Mask
 
 
 class FakeConstraint:
@@ -49,9 +49,9 @@ class FakeConstraint:
     def refused(self) -> None:
         return None
 
-    def forced(self, most: int) -> bytes:
+    def forced(self, most: int) -> Ahead:
         ahead = itertools.takewhile(lambda now: len(now) == 1, self.allowed[len(self.accepted) :])
-        return bytes(token for now in itertools.islice(ahead, most) for token in now)
+        return Ahead(bytes(token for now in itertools.islice(ahead, most) for token in now))
 
     def after(self, text: bytes) -> FakeConstraint | None:
         behind = FakeConstraint(*self.allowed, narrows=self.narrows)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from b3node.dialects.outline import MARK
-from b3node.engine.constraint import Ids, Mask
+from b3node.engine.constraint import Ahead, Ids, Mask
 from b3node.engine.lexicon import Lexicon
 from tests.zoo.vocabulary import EOG, N_BASE, Token as Entry, TokenType, Vocabulary, base, stored
 
@@ -81,10 +81,18 @@ class TextGrammar:
     def refused(self) -> None:
         return None
 
-    def forced(self, most: int) -> bytes:
+    def forced(self, most: int) -> Ahead:
         behind = [text[len(self.written) :] for text in self.texts if text.startswith(self.written)]
         same = itertools.takewhile(lambda column: len(set(column)) == 1, zip(*behind, strict=False))
-        return bytes(column[0] for column in same).partition(MARK)[0][:most]
+        text = bytes(column[0] for column in same).partition(MARK)[0][:most]
+        left = [each[len(text) :] for each in behind]
+        if len(text) == most:
+            return Ahead(text)
+        plain = frozenset(each[0] for each in left if each and not each.startswith(MARK))
+        fitting = [
+            t for t, said in self.lexicon.marked.items() if any(each.startswith(said) for each in left)
+        ]
+        return Ahead(text, plain, (*(sorted(self.lexicon.eog)[:1] if b"" in left else ()), *fitting))
 
     def after(self, text: bytes) -> TextGrammar | None:
         written = self.written + text

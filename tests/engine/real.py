@@ -56,7 +56,8 @@ class _Recording(Loop):
         self.computed += plan.tokens
         for sequence in self._scheduler.draws(plan):
             if (new := drawn[sequence.slot])[0] != BROKEN:
-                self.said.setdefault(sequence.id, []).extend(new)
+                left = sequence.limit - len(sequence.known)
+                self.said.setdefault(sequence.id, []).extend(new[:left])
         return drawn
 
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 from b3node.dialects.dialect import GENERIC, Calls, Dialect, JsonArguments, NamedBody, ObjectBody, Span
 from b3node.dialects.outline import MARK, Outline, Reading, Thinking
 from b3node.engine.constrained import draw
-from b3node.engine.constraint import DEAD_END, ConstraintError
+from b3node.engine.constraint import DEAD_END, Ahead, ConstraintError
 from b3node.engine.guide import Guide
 from b3node.engine.lexicon import Lexicon
 from b3node.engine.repetition import TIMES, TOKENS
@@ -119,18 +119,18 @@ def test_text_is_forced_where_the_grammar_holds() -> None:
     """Not in free text; behind a call's marker, as far as the grammar leaves no choice."""
     guided = write(guide(outline(PLAIN, ALL, triggered=True), [BODY, BODY[:-1] + b" }"]), "so: ")
 
-    assert guided.forced(64) == b""
-    assert write(guided, TOOL_CALL).forced(64) == BODY[:-1]
-    assert write(guided, BODY[:4]).forced(5) == BODY[4:9]
+    assert guided.forced(64) == Ahead()
+    assert write(guided, TOOL_CALL).forced(64) == Ahead(BODY[:-1], frozenset(b" }"))
+    assert write(guided, BODY[:4]).forced(5) == Ahead(BODY[4:9])
 
 
 def test_nothing_is_forced_while_a_thought_may_begin_or_is_to_be_closed() -> None:
     """As long as both a thought and the answer may come, and where tokens are given, text is drawn."""
     opening = guide(outline(PLAIN, ALL, bound=thinking(1)), [BODY])
 
-    assert opening.forced(64) == b""
-    assert write(opening, BODY[:1]).forced(64) == BODY[1:]
-    assert write(guide(outline(PLAIN, ALL, bound=thinking(1)), [BODY]), THINK, "a").forced(64) == b""
+    assert opening.forced(64) == Ahead()
+    assert write(opening, BODY[:1]).forced(64).text == BODY[1:]
+    assert write(guide(outline(PLAIN, ALL, bound=thinking(1)), [BODY]), THINK, "a").forced(64) == Ahead()
 
 
 # ------------------------------------------------------------------------------------------------- free text

@@ -86,10 +86,13 @@ def test_control_tokens_are_never_said(zoo) -> None:
     with loaded(zoo.free_choice({"<|im_start|>": 90, "x": 5, "<tool_call>": 90}, strict=True)) as model:
         engine = engine_of(model)
         plain = Outline(Reading(Dialect()))
-        engine.serve(guided(1, plain, None, max_tokens=20, sampling=Sampling(1.0, 0.95, 5)))
+        asked = [guided(n, plain, None, max_tokens=20, sampling=Sampling(1.0, 0.95, n)) for n in range(20)]
+        engine.serve(*asked)
+    said = [token for tokens in engine.said.values() for token in tokens]
 
-    assert not {IM_START, TOOL_CALL} & set(engine.said[1])
-    assert b"<" not in b"".join(engine.pieces[1])
+    assert len(said) > 40
+    assert not {IM_START, TOOL_CALL} & set(said)
+    assert b"<" not in b"".join(piece for pieces in engine.pieces.values() for piece in pieces)
 
 
 @pytest.mark.parametrize("top_p", [1.0, 0.9])

@@ -13,6 +13,8 @@ import msgspec
 import numpy as np
 import pytest
 
+from b3node.dialects.outline import MARK
+from b3node.engine.constraint import Ahead
 from b3node.engine.jump import MOST, Jump
 from b3node.engine.messages import Cancel, Sampling
 from b3node.engine.portions import POINT_EVERY
@@ -30,7 +32,7 @@ from tests.llama.loaded import TOLERANCE, ids, loaded
 from tests.llama.sentencepiece import sentencepiece_model
 from tests.zoo import reference
 from tests.zoo.architectures import ARCHITECTURES, Arch
-from tests.zoo.vocabulary import ENDOFTEXT, IM_END
+from tests.zoo.vocabulary import END_TOOL_CALL, ENDOFTEXT, IM_END
 from tests.zoo.zoo import Zoo
 
 ENDS = {IM_END, ENDOFTEXT}
@@ -41,27 +43,45 @@ ALL = pytest.mark.parametrize("arch", ARCHITECTURES)
 # ------------------------------------------------------------------------------------------- which tokens
 
 
-def test_what_is_forced_is_written_but_for_its_last_token() -> None:
-    """Each token is accepted by the constraint; the last one is left to the model."""
+def test_what_is_forced_is_written() -> None:
+    """Each token is accepted by the constraint."""
     lex = lexicon("kind", '"!')
-    kind, end = new(lex, "kind", '"!')
+    tokens = {'kind"!': new(lex, "kind", '"!')}
     grammar = TextGrammar(lex, [b'kind"! 1', b'kind"!2'])
 
-    assert Jump(lambda _: [kind, end], lex).over(grammar) == [kind]
-    assert grammar.accepted == [kind]
+    assert Jump(tokens.__getitem__, lex).over(grammar) == grammar.accepted == tokens['kind"!']
 
 
 def test_what_a_longer_token_could_span_is_left_to_the_model() -> None:
-    """Where some token begins within the text and goes on behind its end, it ends before that."""
+    """Where some token begins within the text and goes on behind its end as it may, the text ends before that."""
     texts = [b"qzcde", b"qzcdxf"]
-    for more, written in (("zcdx", 0), ("cdx", 1), ("zcd", 2), ("dx", 2)):
+    for more, written in (("zcdx", 0), ("cdx", 1), ("cde", 1), ("dx", 2), ("zcd", 3), ("zcdy", 3)):
         lex = lexicon("qz", more)
         tokens = {"qzcd": [*new(lex, "qz"), *b"cd"]}
 
         assert Jump(tokens.__getitem__, lex).over(TextGrammar(lex, texts)) == tokens["qzcd"][:written]
+        assert (Jump(tokens.__getitem__, lex).tokens(b"qzcd", None) == tuple(tokens["qzcd"])) == (
+            more == "zcd"
+        )
 
 
-@pytest.mark.parametrize("texts", [[b"a", b"b"], [b"\xc3\xa9x", b"\xc3\xa8"], [b""]])
+def test_an_end_and_a_special_token_are_written_where_nothing_else_may_come() -> None:
+    """Whatever the text before could be the beginning of; what comes behind the special token is looked at anew."""
+    lex = lexicon("ab}")
+    close = MARK + b"</tool_call>"
+
+    def over(*texts: bytes) -> list[int]:
+        return Jump(lambda text: list(text.encode()), lex).over(TextGrammar(lex, texts))
+
+    end = min(lex.eog)
+    assert over(b"ab") == [*b"ab", end]
+    assert over(b"ab", b"ab}") == []
+    assert over(b"ab" + close + b"cd") == [*b"ab", END_TOOL_CALL, *b"cd", end]
+    assert over(b"ab" + close + b"c", b"ab" + close + b"d") == [*b"ab", END_TOOL_CALL]
+    assert over(b"ab" + close, b"ab") == [*b"ab"]
+
+
+@pytest.mark.parametrize("texts", [[b"a", b"b"], [b"\xc3\xa9x", b"\xc3\xa8"], []])
 def test_nothing_is_written_where_nothing_whole_is_forced(texts) -> None:
     """A choice, half a character, or nothing: no token."""
     lex = lexicon()
@@ -81,8 +101,8 @@ def test_a_token_that_the_constraint_refuses_is_not_written() -> None:
     """The constraint has the last word on every token, also on those of forced text."""
 
     class Wrong(FakeConstraint):
-        def forced(self, most: int) -> bytes:
-            return b"abcd"[:most]
+        def forced(self, most: int) -> Ahead:
+            return Ahead(b"abcd"[:most])
 
     constraint = Wrong([97], [98], [120], [100])
 
@@ -101,7 +121,8 @@ def test_forced_text_has_the_tokens_that_the_whole_text_has(zoo, tmp_path, kind)
     for _ in range(500):
         text = "".join(source.choices(["hell", "he", "l", "o x", "\n", "the", " ", "é", '"', "ab"], k=6))
         cut = source.randrange(1, len(text))
-        tokens = jump._tokens(text[:cut].encode())
+        following = source.choice([None, frozenset(text[cut:].encode()[:1])])
+        tokens = jump.tokens(text[:cut].encode(), following)
         assert list(tokens) == tokenize(text)[: len(tokens)]
         written += len(tokens)
     assert written > 1000
@@ -129,8 +150,10 @@ def test_forced_text_costs_one_step() -> None:
 
     assert rig.text[1] == said(prompt, 35, "1 6")
     assert rig.finished[1].output_tokens == 35
-    assert rig.backend.computed == 2 + 34
-    assert steps <= 11  # two for each seven tokens: the last that is forced is left to the model
+    assert (
+        rig.backend.computed == 2 + 28
+    )  # the last seven come with the last draw, and nothing after them is asked
+    assert steps == 4
 
 
 def test_what_an_answer_must_begin_with_is_not_drawn() -> None:
@@ -156,6 +179,19 @@ def test_the_limit_cuts_within_forced_text(most) -> None:
         assert each.text[1] == said(prompt, most, "1 6")
         assert each.finished[1].reason == "length"
         assert each.finished[1].output_tokens == most
+
+
+def test_an_end_that_is_forced_is_not_computed_for() -> None:
+    """An answer that is complete ends with its last token's step, as `stop`; the end is counted, not told."""
+    rig = Rig(dictating=True)
+
+    rig.step(submit(1, [1, 2], max_tokens=20, grammar="0 9 9"))
+    rig.drain()
+
+    assert rig.text[1] == said([1, 2], 9, "0 9")
+    assert rig.finished[1].reason == "stop"
+    assert rig.finished[1].output_tokens == 10
+    assert rig.backend.computed == 2
 
 
 def test_others_go_on_while_forced_text_is_computed() -> None:
@@ -251,7 +287,8 @@ def judge(engine: Engine, path: Path, prompt: list[int], request: int) -> None:
         for token in said:
             allowed = grammar.allows(everything)
             assert allowed[token]
-            if not grammar.forced(MOST):
+            ahead = grammar.forced(MOST)
+            if not ahead.text and (ahead.following != frozenset() or len(ahead.specials) != 1):
                 assert row[allowed].max() - row[token] < TOLERANCE
             grammar.accept(token)
             row = context.decode([token])

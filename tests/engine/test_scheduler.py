@@ -394,7 +394,7 @@ orders = st.one_of(
         st.integers(1, 40),
         st.integers(0, 40),
         st.sampled_from("abc"),
-        st.sampled_from([None, "1 4", "2 11", "0 7"]),
+        st.sampled_from([None, "1 4", "2 11 20", "0 7", "1 0 6", "0 5 17"]),
     ),
     st.tuples(st.just("cancel"), st.integers(0, 40)),
     st.tuples(st.just("steps"), st.integers(1, 5)),

@@ -8,11 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from b3node.engine.constraint import Ahead
 from b3node.grammar import json_object_gbnf, schema_to_gbnf
 from b3node.llama.grammar import Grammar, Grammars
 from b3node.llama.vocab import Vocabulary
 from tests.llama.sentencepiece import sentencepiece_model
-from tests.zoo.vocabulary import END_TOOL_CALL, IM_END, TOOL_CALL
+from tests.zoo.vocabulary import EOG, IM_END, TOOL_CALL
+
+END = min(EOG)
 
 
 @pytest.fixture(scope="module", params=["bytes", "sentencepiece"])
@@ -39,42 +42,45 @@ def write(constraint: Grammar, text: bytes) -> Grammar:
 
 
 @pytest.mark.parametrize(
-    ("text", "written", "forced"),
+    ("text", "written", "forced", "following", "specials"),
     [
-        ('root ::= "{\\"name\\":" " "? "1}"', b"", b'{"name":'),
-        ('root ::= "{\\"name\\":" " "? "1}"', b'{"name":', b""),
-        ('root ::= "{\\"name\\":" " "? "1}"', b'{"name":1', b"}"),
-        ('root ::= "the cat" | "the cow"', b"", b"the c"),
-        ('root ::= "the cat" | "the cats"', b"the c", b"at"),
-        ('root ::= "a" | "ab" "c"', b"a", b""),
-        ('root ::= [a-z]{3} "-" [0-9]', b"abc", b"-"),
-        ('root ::= "größe" [a-z]', b"gr", "öße".encode()),
-        ('root ::= "größe" [a-z]', b"gr\xc3", "öße".encode()[1:]),
-        ('root ::= "1é" | "1ê"', b"", b"1\xc3"),
-        (f'root ::= "ab" <[{IM_END}]> "cd"', b"", b"ab"),
-        ('root ::= "ab" [^0-9]? "c"', b"", b""),
-        ('root ::= "ab" .? "c"', b"", b"ab"),
-        ('root ::= "x"{0,3} "yz"', b"xxx", b"yz"),
+        ('root ::= "{\\"name\\":" " "? "1}"', b"", b'{"name":', b" 1", ()),
+        ('root ::= "{\\"name\\":" " "? "1}"', b'{"name":', b"", None, ()),
+        ('root ::= "{\\"name\\":" " "? "1}"', b'{"name":1', b"}", b"", (END,)),
+        ('root ::= "the cat" | "the cow"', b"", b"the c", b"ao", ()),
+        ('root ::= "the cat" | "the cats"', b"the c", b"at", b"s", (END,)),
+        ('root ::= "a" | "ab" "c"', b"a", b"", b"b", (END,)),
+        ('root ::= [a-z]{3} "-" [0-9]', b"abc", b"-", b"0123456789", ()),
+        ('root ::= "größe" [c-e]', b"gr", "öße".encode(), b"cde", ()),
+        ('root ::= "größe" [c-e]', b"gr\xc3", "öße".encode()[1:], b"cde", ()),
+        ('root ::= "1é" | "1ê"', b"", b"1\xc3", b"\xa9\xaa", ()),
+        (f'root ::= "ab" <[{TOOL_CALL}]> "cd"', b"", b"ab", b"", (TOOL_CALL,)),
+        (f'root ::= "ab" (<[{TOOL_CALL}]> | "c")?', b"", b"ab", b"c", (END, TOOL_CALL)),
+        (f'root ::= "ab" <[{IM_END}]>?', b"", b"ab", b"", (END, IM_END)),
+        ('root ::= "ab" [^0-9]? "c"', b"", b"", None, ()),
+        ('root ::= "x"{0,3} "yz"', b"xxx", b"yz", b"", (END,)),
+        ('root ::= "x" | "y"', b"x", b"", b"", (END,)),
     ],
 )
-def test_what_is_forced_is_all_that_may_come(byte_grammars, text, written, forced) -> None:
+def test_what_is_forced_is_all_that_may_come(
+    byte_grammars, text, written, forced, following, specials
+) -> None:
     """Up to where there is a choice, an end or a special token; in a grammar with negated classes nothing."""
     constraint = write(byte_grammars.constrain(text), written)
 
-    assert constraint.forced(64) == forced
-    assert constraint.forced(2) == forced[:2]
+    expected = None if following is None else frozenset(following)
+    assert constraint.forced(64) == Ahead(forced, expected, specials)
+    assert constraint.forced(1).text == forced[:1]
 
 
 def test_behind_a_special_token_text_is_forced_again(byte_grammars) -> None:
-    """Where a special token may come beside text, or must, nothing is forced; behind it the text is."""
-    constraint = byte_grammars.constrain(
-        f'root ::= (<[{TOOL_CALL}]> "ab" | "text") "cd" <[{END_TOOL_CALL}]> "e"'
-    )
+    """Where a special token may come beside text nothing is forced; behind it the text is."""
+    constraint = byte_grammars.constrain(f'root ::= (<[{TOOL_CALL}]> "ab" | "text") "cd" "e"')
 
-    assert constraint.forced(64) == b""
+    assert constraint.forced(64) == Ahead(b"", frozenset(b"t"), (TOOL_CALL,))
     assert constraint.allows(np.array([TOOL_CALL], np.int32)).all()
     constraint.accept(TOOL_CALL)
-    assert constraint.forced(64) == b"abcd"
+    assert constraint.forced(64) == Ahead(b"abcde", frozenset(), (END,))
 
 
 SCHEMA = {
@@ -97,14 +103,16 @@ def test_no_other_text_is_allowed(grammars, seed, text) -> None:
     constraint, source = grammars.constrain(text), random.Random(seed)
     everything = np.arange(len(constraint._tokens.pieces), dtype=np.int32)
     for _ in range(60):
-        forced = constraint.forced(64)
+        forced, following, specials = constraint.forced(64)
         allowed = everything[constraint.allows(everything)]
-        pieces = [constraint._tokens.pieces[token] for token in allowed]
-        if forced:
-            assert not constraint._tokens.is_eog[allowed].any()
-            assert all(forced.startswith(piece) or piece.startswith(forced) for piece in pieces)
-        elif len({piece[:1] for piece in pieces}) == 1:
-            assert constraint._tokens.is_eog[allowed].all()
-        if constraint._tokens.is_eog[allowed].any():
+        ends = constraint._tokens.is_eog[allowed]
+        pieces = [constraint._tokens.pieces[token] for token in allowed[~ends]]
+        assert not forced or not ends.any()
+        assert all(forced.startswith(piece) or piece.startswith(forced) for piece in pieces)
+        if following is not None:
+            behind = {piece[len(forced)] for piece in pieces if len(piece) > len(forced)}
+            assert following >= behind if forced else following == behind
+            assert (specials != ()) == ends.any() if not forced else True
+        if ends.any():
             return
         constraint.accept(int(source.choice(allowed)))
