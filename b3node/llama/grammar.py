@@ -18,14 +18,13 @@ long as classes are positive. In llama.cpp's negated ones a byte may be refused 
 
 from __future__ import annotations
 
-import codecs
 import ctypes
 import os
 import re
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -34,7 +33,8 @@ import numpy as np
 from b3node.engine.constraint import Ahead, ConstraintError, Ids, Mask
 from b3node.engine.sampling import Places
 from b3node.llama.library import lib
-from b3node.llama.stand_ins import STAND_INS, named, without_tokens
+from b3node.llama.stand_ins import named, without_tokens
+from b3node.llama.tokens import BATCH, Tokens, unfinished
 from b3node.llama.vocab import Vocabulary
 
 LARGEST: Final = 256 * 1024
@@ -48,13 +48,7 @@ STACK: Final = 256 * 1024 * 1024
 """Bytes of stack to parse on: 200,000 nested groups were parsed on it. Address space only, until it is used."""
 
 _REPEAT: Final = re.compile(r"\{([0-9]{1,9})(?:,([0-9]{0,9}))?\}")
-_BANNED: Final = re.compile(b"[\0" + re.escape(STAND_INS) + b"]")
 _NEGATED: Final = "[^"
-_COMMON: Final = b'", ]01ABab'
-"""Bytes of which mostly two may come where more than one may."""
-_BATCH: Final = 4096
-_CANDIDATE: Final = np.dtype([("id", np.int32), ("logit", np.float32), ("p", np.float32)])
-"""llama_token_data (llama.h)."""
 
 
 class Grammars:
@@ -118,81 +112,6 @@ class Grammars:
             self._bytes -= freed
 
 
-class Tokens:
-    """What a vocabulary's tokens mean to grammars, looked up once."""
-
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        self.special: Final = {each.id for each in vocabulary.specials} | vocabulary.eog
-        self.pieces: Final = vocabulary.pieces
-        self.eog: Final = np.array(sorted(vocabulary.eog), np.int32)
-        self.is_eog: Final = np.zeros(vocabulary.n_vocab, bool)
-        self.is_eog[self.eog] = True
-        plain = [
-            bool(piece) and token not in self.special and not _BANNED.search(piece)
-            for token, piece in enumerate(self.pieces)
-        ]
-        self.possible: Final = np.array(plain, bool) | self.is_eog
-        self.whole: Final = np.array([_is_utf8(piece) for piece in self.pieces], bool)
-        first = np.array([piece[0] if piece else 256 for piece in self.pieces])
-        first[~self.possible | self.is_eog] = 256
-        order = np.argsort(first, kind="stable").astype(np.int32)
-        ends = np.searchsorted(first[order], np.arange(1, 257))
-        self.by_first_byte: Final = tuple(np.split(order, ends)[:256])
-        alone = {
-            piece[0]: token
-            for token, piece in enumerate(self.pieces)
-            if len(piece) == 1 and first[token] < 256
-        }
-        self.bytes: Final = np.array(sorted(alone), np.intp)
-        self.one_byte: Final = np.array([alone[byte] for byte in sorted(alone)], np.int32)
-        self.stand_ins: Final = tuple(
-            token
-            for token, piece in enumerate(self.pieces)
-            if len(piece) == 1 and piece in STAND_INS and token not in self.special
-        )
-        """The tokens that read one of `STAND_INS`."""
-        self.room: Final = np.zeros(_BATCH, _CANDIDATE)
-        """Where llama.cpp marks what it refuses."""
-        self.candidates: Final = lib.llama_token_data_array(
-            self.room.ctypes.data_as(ctypes.POINTER(lib.llama_token_data)), 0, -1, False
-        )
-        self.one: Final = lib.llama_token_data()
-        """The same for one token, which numpy would take longer to write than llama.cpp takes to ask about."""
-        self.candidate: Final = ctypes.byref(
-            lib.llama_token_data_array(ctypes.pointer(self.one), 1, -1, False)
-        )
-        self._alone: Final = alone
-        said = b"".join(piece for piece, fit in zip(self.pieces, self.possible, strict=True) if fit)
-        self.any_byte: Final = alone.keys() >= set(said)
-        """Whether every byte of the possible tokens has a token of its own."""
-        self.common: Final = Question([alone[byte] for byte in _COMMON if byte in alone])
-
-    def spelling(self, text: bytes) -> int:
-        """A plain token that `text` begins with; -1 if there is none."""
-        if (token := self._alone.get(text[0])) is not None:
-            return token
-        fitting = (token for token in self.by_first_byte[text[0]] if text.startswith(self.pieces[token]))
-        return int(max(fitting, key=lambda token: len(self.pieces[token]), default=-1))
-
-
-class Question:
-    """The same few tokens, to be asked about again and again."""
-
-    def __init__(self, tokens: Sequence[int]) -> None:
-        self._room = np.zeros(len(tokens), _CANDIDATE)
-        self._room["id"] = tokens
-        self._unasked, self._address = self._room.tobytes(), self._room.ctypes.data
-        self._logits = self._room["logit"]
-        data = self._room.ctypes.data_as(ctypes.POINTER(lib.llama_token_data))
-        self._candidates = ctypes.byref(lib.llama_token_data_array(data, len(tokens), -1, False))
-
-    def allowed(self, sampler: Any) -> int:
-        """How many of them llama.cpp does not refuse."""
-        ctypes.memmove(self._address, self._unasked, len(self._unasked))
-        lib.llama_sampler_apply(sampler, self._candidates)
-        return self._logits.size - np.count_nonzero(self._logits)
-
-
 class Grammar:
     """Implements `engine.constraint.Grammar`; `Grammars.constrain` makes them.
 
@@ -230,7 +149,7 @@ class Grammar:
             return np.array((self._allows(int(tokens[0])),))
         mask: Mask = self._tokens.possible[tokens]
         asked = tokens[mask]
-        answers = [self._ask(asked[start : start + _BATCH]) for start in range(0, asked.size, _BATCH)]
+        answers = [self._ask(asked[start : start + BATCH]) for start in range(0, asked.size, BATCH)]
         if answers:
             mask[mask] = np.concatenate(answers)
         for special, standing in self._stood.items():
@@ -327,7 +246,7 @@ class Grammar:
             return
         lib.llama_sampler_accept(self._sampler, meant)
         if self._partial or not self._tokens.whole[meant]:
-            self._partial = _partial(self._partial + self._tokens.pieces[meant])
+            self._partial = unfinished(self._partial + self._tokens.pieces[meant])
 
     def _takes(self, token: int) -> bool:
         """Whether one token may come next that is possible, or stands for one."""
@@ -339,7 +258,7 @@ class Grammar:
         return bool(known.whole[token] and not self._partial) or self._continues(token)
 
     def _ask(self, tokens: Ids) -> Mask:
-        """What llama.cpp says of at most `_BATCH` possible tokens, and UTF-8 does not forbid."""
+        """What llama.cpp says of at most `BATCH` possible tokens, and UTF-8 does not forbid."""
         room, candidates = self._tokens.room[: tokens.size], self._tokens.candidates
         room["id"] = tokens
         room["logit"] = 0.0
@@ -356,23 +275,10 @@ class Grammar:
         if self._tokens.is_eog[token]:
             return not self._partial
         try:
-            _partial(self._partial + self._tokens.pieces[token])
+            unfinished(self._partial + self._tokens.pieces[token])
         except UnicodeDecodeError:
             return False
         return True
-
-
-def _partial(text: bytes) -> bytes:
-    """The bytes at the end of `text` that begin a character. Raises `UnicodeDecodeError` if it is not UTF-8."""
-    _, read = codecs.utf_8_decode(text, "strict", False)
-    return text[read:]
-
-
-def _is_utf8(piece: bytes) -> bool:
-    try:
-        return not _partial(piece)
-    except UnicodeDecodeError:
-        return False
 
 
 def _repeats(text: str) -> int:
