@@ -148,7 +148,7 @@ class Weights:
         for _ in range(_FALLS):
             if (token := self._at(number() * whole)) >= 0:
                 return token
-        return places(relative(self._row, self._top, self._temperature), (number(),))[0]
+        return places(self.every(), (number(),))[0]
 
     def _at(self, place: float) -> int:
         """The token at a place below `heavy` + `light`; -1 where none is."""

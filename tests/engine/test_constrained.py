@@ -68,10 +68,11 @@ def test_the_distribution_is_that_of_masking_first(allowed, temperature, top_p, 
     assert chi_square(counts, masked(row, allowed, temperature, top_p) * draws) < 5
 
 
+@pytest.mark.parametrize("narrows", [None, 20])
 @pytest.mark.parametrize(("blocks", "misses"), [((2,), 4), ((2, 4, 8), 4), ((2, 4, 8), 1)])
 @pytest.mark.parametrize("share", [0.05, 0.5, 0.95])
 @pytest.mark.parametrize("top_p", [1.0, 0.9, 0.5])
-def test_long_rows_come_out_alike(top_p, share, blocks, misses, monkeypatch) -> None:
+def test_long_rows_come_out_alike(top_p, share, blocks, misses, narrows, monkeypatch) -> None:
     """Where the first blocks do not settle it, and where they do, the distribution is that of masking first."""
     monkeypatch.setattr(constrained, "_FIRST", blocks)
     monkeypatch.setattr(constrained, "_MISSES", misses)
@@ -79,9 +80,30 @@ def test_long_rows_come_out_alike(top_p, share, blocks, misses, monkeypatch) -> 
     allowed = frozenset(np.flatnonzero(np.random.default_rng(6).random(300) < share).tolist())
     draws, counts, source = 800, np.zeros(row.size), random.Random(9)
     for _ in range(draws):
-        counts[draw(row, FakeConstraint(allowed), temperature=1.0, top_p=top_p, source=source)] += 1
+        constraint = FakeConstraint(allowed, narrows=narrows)
+        counts[draw(row, constraint, temperature=1.0, top_p=top_p, source=source)] += 1
 
     assert chi_square(counts, masked(row, allowed, 1.0, top_p) * draws) < 5
+
+
+@pytest.mark.parametrize("top_p", [1.0, 0.9])
+@pytest.mark.parametrize("allowed", ["all", "light", "few heavy"])
+def test_tokens_that_weigh_next_to_nothing_come_as_often_as_they_should(top_p, allowed) -> None:
+    """Thousands of tokens that are not weighed one by one share what they weigh together, allowed or not."""
+    n_vocab = 6000
+    row = np.log(3e-4) - np.linspace(0, 0.1, n_vocab, dtype=np.float32)
+    row[:8] = np.log([1, 0.9, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05])
+    may = {"all": range(n_vocab), "light": range(8, n_vocab), "few heavy": [0, 2, 5, *range(100, n_vocab, 2)]}
+    source, once, draws, counts = random.Random(2), frozenset(may[allowed]), 400, np.zeros(12)
+    bins = np.minimum(np.arange(n_vocab) - 8, 0) + 8
+    bins[8:] += (np.arange(8, n_vocab) * 4) // n_vocab
+    for _ in range(draws):
+        constraint = FakeConstraint(())
+        constraint.allowed = [once]
+        counts[bins[draw(row, constraint, temperature=1.0, top_p=top_p, source=source)]] += 1
+
+    expected = np.bincount(bins, weights=masked(row, once, 1.0, top_p), minlength=12) * draws
+    assert chi_square(counts, expected) < 5
 
 
 @settings(max_examples=60, deadline=None)

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import itertools
+import random
+
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from b3node.engine.sampling import BROKEN, greedy, sample
+from b3node.engine import sampling
+from b3node.engine.sampling import BROKEN, Weights, greedy, sample
 
 
 def nucleus(row, temperature, top_p):
@@ -31,6 +35,9 @@ SHAPES = [
     pytest.param(lambda rng, n: rng.standard_normal(n) * 0.3, id="flat"),
     pytest.param(lambda rng, n: np.zeros(n), id="all equal"),
     pytest.param(lambda rng, n: np.where(np.arange(n) == 7, 50.0, 0.0), id="one certain"),
+    pytest.param(
+        lambda rng, n: np.where(np.arange(n) % 400 == 7, 0.0, np.log(5e-4)), id="light ones together"
+    ),
 ]
 
 
@@ -127,3 +134,70 @@ def test_temperatures_next_to_zero_are_greedy(temperature, top_p) -> None:
     row = np.array([1, 3, 5, 2], np.float32)
 
     assert {sample(row, temperature=temperature, top_p=top_p, uniform=u) for u in (0.0, 0.5, 0.999)} == {2}
+
+
+ROWS = st.builds(
+    lambda seed, n, spread: (np.random.default_rng(seed).standard_normal(n) * spread).astype(np.float32),
+    st.integers(0, 2**32),
+    st.sampled_from([1, 2, 60, 1500, 9000]),
+    st.sampled_from([0.0, 0.3, 2.0, 8.0]),
+)
+
+
+@given(ROWS, st.sampled_from([1e-9, 0.3, 1.0, 2.0]))
+@settings(max_examples=60, deadline=None)
+def test_what_is_not_weighed_weighs_no_more_than_is_said(row, temperature) -> None:
+    """The heavy tokens weigh what they weigh, few of many are heavy, and all others together are within the bound."""
+    weights = Weights(row, row.max(), temperature)
+    exact = np.exp((row.astype(np.float64) - row.max()) / temperature)
+
+    assert np.allclose(weights.each, exact[weights.places], rtol=1e-4)
+    assert weights.heavy == pytest.approx(exact[weights.places].sum(), rel=1e-4)
+    assert exact.sum() - exact[weights.places].sum() <= weights.light * (1 + 1e-4) + 1e-6
+    assert np.allclose(weights.every(), exact, rtol=1e-3, atol=1e-30)
+    assert row.size < 9000 or len(set(row.tolist())) == 1 or weights.places.size <= row.size / 3
+
+
+@given(ROWS, st.integers(0, 2**32), st.sampled_from([0.05, 0.5, 0.95]))
+@settings(max_examples=60, deadline=None)
+def test_a_token_that_leads_is_in_the_nucleus_whatever_is_refused(row, seed, top_p) -> None:
+    """Nobody needs to be asked about the others."""
+    numbers = np.random.default_rng(seed)
+    weights = Weights(row, row.max(), 1.0)
+    exact = np.exp(row.astype(np.float64) - row.max())
+    for token in weights.places[np.argsort(-weights.each)][:5].tolist():
+        allowed = numbers.random(row.size) < numbers.random()
+        allowed[token] = True
+        heavier = exact[allowed & (row > row[token])].sum()
+
+        assert not weights.leads(token, top_p) or heavier < top_p * exact[allowed].sum() * (1 + 1e-5)
+
+
+@given(ROWS, st.integers(0, 2**32))
+@settings(max_examples=60, deadline=None)
+def test_what_is_left_out_is_not_drawn(row, seed) -> None:
+    """Neither heavy tokens that were left out, nor, if so wished, those that are no heavier than some token."""
+    source = random.Random(seed)
+    weights = Weights(row, row.max(), 1.0)
+    out = weights.places[np.random.default_rng(seed).random(weights.places.size) < 0.5]
+    weights.leave_out(out)
+    if not weights.heavy:
+        return
+    assert not set(out.tolist()) & {weights.draw(source.random) for _ in range(20)}
+    assert not weights.every()[out].any()
+
+    token = int(weights.places[np.where(weights.each > 0, weights.each, 2).argmin()])
+    weights.keep_heavier(token)
+
+    drawn = {weights.draw(source.random) for _ in range(20 if weights.heavy else 0)}
+    assert all(row[place] > row[token] for place in drawn)
+
+
+def test_a_number_gives_others_that_are_spread_evenly() -> None:
+    """What follows from neighbouring numbers has nothing to do with them, nor with each other."""
+    numbers = np.array([list(itertools.islice(sampling._more(0.3 + i * 1e-9), 2)) for i in range(4000)])
+
+    assert ((numbers >= 0) & (numbers < 1)).all()
+    for column in (numbers[:, 0], numbers[:, 1], (numbers[:, 0] + numbers[:, 1]) % 1):
+        counts = np.histogram(column, 20, (0, 1))[0]
+        assert ((counts - 200) ** 2 / 200).sum() < 43.8  # 19 degrees of freedom, p = 0.001
