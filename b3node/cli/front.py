@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import socket
 from collections.abc import Iterable
 
@@ -9,8 +10,8 @@ from b3node.api.access import Access
 from b3node.api.app import create_app
 from b3node.api.server import Server, serve
 from b3node.config import Config
+from b3node.service import respond
 from b3node.service.node import Node
-from b3node.service.respond import warm_up
 from b3node.workers.served import ServedModel
 
 __all__ = ["front", "serve", "warm_up"]
@@ -21,3 +22,9 @@ def front(config: Config, models: Iterable[ServedModel], listener: socket.socket
     node = Node(config.node, models)
     access = Access.on_loopback((*config.hosts, name), config.origins)
     return Server(create_app(node, access), node, listener=listener)
+
+
+def warm_up() -> None:
+    """Imports what only some requests need, beside the node, and keeps the collector from it as from all the rest."""
+    respond.warm_up()
+    gc.freeze()

@@ -81,7 +81,7 @@ async def _serve_fleet(
     """Serves models that are being loaded; the server is imported beside them. The exit status."""
     front = await asyncio.to_thread(import_module, "b3node.cli.front")
     server: Server = front.front(config, fleet.models.values(), listener, _in_url(config.host))
-    gc.freeze()  # what was imported stays: looking through it again and again is for nothing
+    gc.freeze()  # or the first thing that the collector does is to look through all of it
     gc.enable()
     serving = asyncio.create_task(front.serve(server))
     asyncio.get_running_loop().run_in_executor(None, front.warm_up)  # the models take longer to load
