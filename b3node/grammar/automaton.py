@@ -9,7 +9,17 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from b3node.grammar.regular import VOID, Algebra, Edges, Lang, Table, TooLarge, everything, filled
+from b3node.grammar.regular import (
+    VOID,
+    Algebra,
+    Edges,
+    Lang,
+    Table,
+    TooLarge,
+    everything,
+    filled,
+    is_everything,
+)
 
 NOTHING: Table = ((), ())
 
@@ -53,7 +63,7 @@ def complement(table: Table) -> Table:
     """The minimal automaton of the strings that a minimal one does not accept."""
     accepting, rows = table
     free = len(rows)
-    dead = next((i for i, row in enumerate(rows) if accepting[i] and row == everything(i)), -1)
+    dead = next((i for i, row in enumerate(rows) if accepting[i] and is_everything(row, i)), -1)
     full = [tuple([edge for edge in filled(row, free) if edge[2] != dead]) for row in rows]
     if dead == 0:
         return NOTHING

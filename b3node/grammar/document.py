@@ -64,7 +64,7 @@ class Document:
         self._nodes: list[Node] = [Node(True, "", "", ())]
         self._by_key: dict[object, int] = {}
         self._prints: dict[object, int] = {}
-        self._print_of: dict[int, int] = {}
+        self._print_of: dict[int, tuple[int, object]] = {}
         self._resources: dict[str, tuple[object, str]] = {"": (root, "")}
         self._anchors: dict[tuple[str, str], tuple[object, str]] = {}
         self._dynamic: set[tuple[str, str]] = set()
@@ -139,7 +139,7 @@ class Document:
         return url
 
     def _base_within(self, value: object, base: str) -> str:
-        if not isinstance(value, dict):
+        if not isinstance(value, dict) or ("$id" not in value and "id" not in value):
             return base
         name = value.get("$id", value.get("id"))
         if not isinstance(name, str) or (self.legacy and "$ref" in value):
@@ -159,15 +159,18 @@ class Document:
         """
         if value is True:
             return 0
-        base = self._base_within(value, base)
-        if self._scoped and base not in scope:
-            scope = (*scope, base)
+        base, scope = self._around(value, base, scope)
         key = (self._print(value), base, scope)
         number = self._by_key.get(key)
         if number is None:
             number = self._by_key[key] = len(self._nodes)
             self._nodes.append(Node(value, pointer, base, scope))
         return number
+
+    def _around(self, value: Schema, base: str, scope: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+        """The resource and the scope of a subschema, which may have a name of its own."""
+        base = self._base_within(value, base)
+        return base, (*scope, base) if self._scoped and base not in scope else scope
 
     def below(self, parent: int, value: object, *path: str | int) -> int:
         """The number of a subschema that stands under the node `parent` at `path`.
@@ -176,6 +179,11 @@ class Document:
             Inexact: the value there is no schema.
         """
         node = self._nodes[parent]
+        if isinstance(value, bool | dict):
+            base, scope = self._around(value, node.base, node.scope)
+            number = 0 if value is True else self._by_key.get((self._print(value), base, scope))
+            if number is not None:  # most are known, and a pointer takes longer to write than to look that up
+                return number
         pointer = child(node.pointer, *path)
         return self.intern(schema_at(value, pointer), pointer, node.base, node.scope)
 
@@ -183,7 +191,7 @@ class Document:
         """A number that equal contents share, annotations aside."""
         found = self._print_of.get(id(value))
         if found is not None:
-            return found
+            return found[0]
         key: object
         if isinstance(value, dict):
             key = tuple(
@@ -202,7 +210,7 @@ class Document:
             key = (type(value).__name__, value)
         number = self._prints.setdefault(key, len(self._prints))
         if isinstance(value, dict | list):
-            self._print_of[id(value)] = number
+            self._print_of[id(value)] = number, value  # kept, so that no other value gets its identity
         return number
 
     # ------------------------------------------------------------------------------- references

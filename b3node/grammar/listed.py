@@ -16,6 +16,8 @@ _TYPE_NAMES: Final = frozenset({*TYPES, "integer"})
 
 
 def _types(space: Space, node: int, value: object) -> set[str]:
+    if isinstance(value, str) and value in _TYPE_NAMES:
+        return {value}
     names = value if isinstance(value, list) else [value]
     pointer = child(space.document[node].pointer, "type")
     for name in names:

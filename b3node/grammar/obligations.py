@@ -88,7 +88,9 @@ class Obligations:
             self._spend(1)
             out: Dnf = (TOP[type_],)
             for number in sorted(lits):
-                out = self.conj(out, self.expand(number, type_))
+                met = self.expand(number, type_)
+                # What holds is said shortly already; what fails may still be to be tidied.
+                out = met if out == (TOP[type_],) and not number & 1 else self.conj(out, met)
             found = self._kept(out)
             if not self._cuts:
                 self._dnf[key] = found

@@ -361,8 +361,15 @@ def filled(rows: Edges, void: Lang = VOID) -> list[tuple[int, int, Lang]]:
 
 def _gap(start: int, stop: int, void: Lang) -> list[tuple[int, int, Lang]]:
     """Edges to `void` for the code points of the universe from `start` to `stop`."""
+    if stop <= ANY[0][1] and start <= stop:
+        return [(start, stop, void)]
     pieces = [(max(start, low), min(stop, high)) for low, high in ANY]
     return [(lo, hi, void) for lo, hi in pieces if lo <= hi]
+
+
+def is_everything(row: Edges, to: Lang) -> bool:
+    """Whether edges lead to one place, whatever comes."""
+    return len(row) == len(ANY) and row == everything(to)
 
 
 def everything(to: Lang) -> Edges:

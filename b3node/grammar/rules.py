@@ -9,7 +9,9 @@ grammar has no left recursion and no empty loop.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Final
 
 import msgspec
@@ -114,7 +116,9 @@ class Rules:
                 [kept for row in rows if (kept := _alive_row(row, alive)) is not None] if i in alive else []
                 for i, rows in enumerate(self._rows)
             ]
-        return _reached(*_shared(table, root))
+        sharing = _Sharing(table)
+        sharing.share()
+        return _reached(table, Counter(chain.from_iterable(sharing.links)), sharing.find(root))
 
 
 def _needed(row: Row) -> list[int]:
@@ -140,68 +144,67 @@ def _alive_row(row: Row, alive: set[int]) -> Row | None:
     return tuple(s for s in row if type(s) is not Times or s.rule in alive) if gone else row
 
 
-def _shared(table: list[list[Row]], root: int) -> tuple[list[list[Row]], int]:
+class _Sharing:
     """Equal rules made one, and rules that only name another replaced by it, until nothing changes."""
-    to = list(range(len(table)))
-    users = _users(table)
-    seen: dict[tuple[Row, ...], int] = {}
-    todo = to[::-1]
-    while todo:  # in rounds, so that a rule is looked at once however many of those that it names are gone
-        touched: set[int] = set()
-        for i in todo:
-            if to[i] == i and table[i] and (same := _same(table, i, to, seen)) != i:
-                to[i] = same
-                users[same] += users[i]
-                touched.update(users[i])
-        todo = sorted(touched, reverse=True)
-    return table, _find(to, root)
+
+    def __init__(self, table: list[list[Row]]) -> None:
+        self._table = table
+        self.links = [named(rows) for rows in table]
+        self._users: list[list[int]] = [[] for _ in table]
+        for i, rules in enumerate(self.links):
+            for rule in rules:
+                self._users[rule].append(i)
+        self._to = list(range(len(table)))
+        self._seen: dict[tuple[Row, ...], int] = {}
+        self._stale: set[int] = set()
+
+    def share(self) -> None:
+        """Looks at all rules, and again at those that name one that is gone."""
+        todo = self._to[::-1]
+        while (
+            todo
+        ):  # in rounds, so that a rule is looked at once however many of those that it names are gone
+            touched: set[int] = set()
+            for i in todo:
+                if self._to[i] == i and self._table[i] and (same := self._same(i)) != i:
+                    self._to[i] = same
+                    self._users[same] += self._users[i]
+                    self._stale.update(self._users[i])
+                    touched.update(self._users[i])
+            todo = sorted(touched, reverse=True)
+
+    def _same(self, i: int) -> int:
+        """The rule that a rule is the same as; its rows are brought up to date."""
+        rows = self._table[i]
+        if i in self._stale:
+            self._stale.discard(i)
+            rows = list(dict.fromkeys([tuple([self._moved(s) for s in row]) for row in rows]))
+            self._table[i], self.links[i] = rows, named(rows)
+        if len(rows) == 1 and len(rows[0]) == 1 and type(first := rows[0][0]) is int:
+            return first
+        return self.find(self._seen.setdefault(tuple(rows), i))
+
+    def find(self, rule: int) -> int:
+        """The rule that stands for a rule."""
+        to = self._to
+        while to[rule] != rule:
+            to[rule] = to[to[rule]]
+            rule = to[rule]
+        return rule
+
+    def _moved(self, symbol: Symbol) -> Symbol:
+        if type(symbol) is int:
+            return self.find(symbol)
+        return Times(self.find(symbol.rule), symbol.low, symbol.high) if type(symbol) is Times else symbol
 
 
-def _same(table: list[list[Row]], i: int, to: list[int], seen: dict[tuple[Row, ...], int]) -> int:
-    """The rule that a rule is the same as; its rows are brought up to date."""
-    rows = table[i]
-    if [rule for row in rows for rule in named(row) if to[rule] != rule]:
-        rows = table[i] = list(dict.fromkeys([tuple([_moved(s, to) for s in row]) for row in rows]))
-    if len(rows) == 1 and len(rows[0]) == 1 and type(first := rows[0][0]) is int:
-        return first
-    return _find(to, seen.setdefault(tuple(rows), i))
+def named(rows: list[Row]) -> list[int]:
+    """The rules that rows name."""
+    return [s if isinstance(s, int) else s.rule for row in rows for s in row if not isinstance(s, str)]
 
 
-def _users(table: list[list[Row]]) -> list[list[int]]:
-    """For each rule those that name it."""
-    users: list[list[int]] = [[] for _ in table]
-    for i, rows in enumerate(table):
-        for row in rows:
-            for rule in named(row):
-                users[rule].append(i)
-    return users
-
-
-def _find(to: list[int], rule: int) -> int:
-    while to[rule] != rule:
-        to[rule] = to[to[rule]]
-        rule = to[rule]
-    return rule
-
-
-def named(row: Row) -> list[int]:
-    """The rules that a row names."""
-    return [s if isinstance(s, int) else s.rule for s in row if not isinstance(s, str)]
-
-
-def _moved(symbol: Symbol, to: list[int]) -> Symbol:
-    if type(symbol) is int:
-        return _find(to, symbol)
-    return Times(_find(to, symbol.rule), symbol.low, symbol.high) if type(symbol) is Times else symbol
-
-
-def _reached(table: list[list[Row]], root: int) -> list[list[Row]]:
+def _reached(table: list[list[Row]], uses: Mapping[int, int], root: int) -> list[list[Row]]:
     """Only the rules that the root needs, numbered in the order they are met; chains of one user inlined."""
-    uses = [0] * len(table)
-    for rows in table:
-        for row in rows:
-            for rule in named(row):
-                uses[rule] += 1
     numbers, order = {root: 0}, [root]
     out: list[list[Row]] = []
     for at in order:  # grows while it is walked
@@ -223,7 +226,9 @@ def _reached(table: list[list[Row]], root: int) -> list[list[Row]]:
     return out
 
 
-def _inlined(row: Row, table: list[list[Row]], uses: list[int], kept: Mapping[int, int]) -> Sequence[Symbol]:
+def _inlined(
+    row: Row, table: list[list[Row]], uses: Mapping[int, int], kept: Mapping[int, int]
+) -> Sequence[Symbol]:
     """A row with the rules of one alternative written out, where that saves a rule or is as short."""
     if not [symbol for symbol in row if isinstance(symbol, int) and len(table[symbol]) == 1]:
         return row
@@ -245,10 +250,8 @@ def _inlined(row: Row, table: list[list[Row]], uses: list[int], kept: Mapping[in
 def printed(table: list[list[Row]], library: Mapping[str, str]) -> str:
     """The GBNF of cleaned rules; the rules of `library` that they name follow."""
     lines, more = [], _Blocks()
-    pieces: dict[str, None] = {}
+    pieces = dict.fromkeys([s for rows in table for row in rows for s in row if isinstance(s, str)])
     for i, rows in enumerate(table):
-        for row in rows:
-            pieces.update(dict.fromkeys([symbol for symbol in row if type(symbol) is str]))
         lines.append(f"{_name(i)} ::= {' | '.join([_row(row, more) for row in rows])}")
     names = dict.fromkeys([name for piece in pieces for name in notation.references(piece)])
     needed = notation.closure(library, [name for name in names if name in library])

@@ -16,7 +16,7 @@ from typing import Final
 from b3node.grammar import automaton, counting, library
 from b3node.grammar.charset import ANY, Charset, intersection
 from b3node.grammar.refusal import Inexact
-from b3node.grammar.regular import ALL, Algebra, Edges, Lang, Table, TooLarge, everything
+from b3node.grammar.regular import ALL, Algebra, Edges, Lang, Table, TooLarge, is_everything
 from b3node.grammar.rules import Row, Rules, Times
 
 QUOTE: Final = '"\\""'
@@ -317,7 +317,7 @@ class _Writer:
         """The same, when it is asked for the first time."""
         if not self._edges[state]:
             return (QUOTE,)
-        if self._accepting[state] and self._edges[state] == everything(state):
+        if self._accepting[state] and is_everything(self._edges[state], state):
             return ("chars",)
         self._numbers[state] = rule = self._rules.new()
         self._todo.append(state)

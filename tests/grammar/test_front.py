@@ -379,3 +379,15 @@ def test_a_schema_has_the_same_grammar_in_every_process():
         for seed in range(4)
     }
     assert len(texts) == 1
+
+
+@pytest.mark.parametrize(
+    "wrap", [lambda value: [value], lambda value: {"a": value}, lambda value: [[value], value]]
+)
+def test_lists_of_values_that_must_not_be_do_not_mix(wrap):
+    """Though two of them name the same array or object."""
+    lists = [[wrap(1), wrap("2")], [wrap(1), wrap("y")]]
+    schema = {"type": ["array", "object"], "allOf": [{"not": {"enum": each}} for each in lists]}
+    forbidden = [value for each in lists for value in each]
+    for value in (*forbidden, wrap(9), wrap("9"), wrap(None)):
+        assert conforms(schema, value) == (value not in forbidden)
