@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from b3node.engine import constrained
-from b3node.engine.constrained import Nucleus, draw
+from b3node.engine.constrained import Nucleus, Search, draw
 from b3node.engine.constraint import DEAD_END
 from b3node.engine.sampling import BROKEN, Weights
 from tests.engine.fake_constraint import FakeConstraint
@@ -231,3 +231,18 @@ def test_a_model_that_keeps_to_the_grammar_is_asked_little(temperature, top_p) -
     draw(row, constraint, temperature=temperature, top_p=top_p, source=random.Random(1))
 
     assert constraint.asked <= 32
+
+
+def test_what_only_the_nucleus_left_out_weighs_in_again_when_more_is_asked() -> None:
+    """How much may come at all is not bounded by what a draw has been cut to."""
+    row = np.random.default_rng(4).normal(0, 1, N_VOCAB).astype(np.float32)
+    weights = Weights(row, row.max(), 1.0)
+    heavy = weights.heavy
+    weights.keep_heavier(int(np.argsort(-row)[3]))
+    assert weights.heavy < heavy
+
+    search = Search(row, FakeConstraint(range(N_VOCAB)), 1.0, 0.5, random.Random(1))
+    left = search._without_refused(weights, 2)
+
+    assert left is not None
+    assert left.heavy == pytest.approx(heavy)
