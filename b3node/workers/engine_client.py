@@ -38,7 +38,7 @@ from b3node.workers.orders import EngineOrder
 from b3node.workers.patience import Patience
 from b3node.workers.served import ModelFacts, State
 from b3node.workers.supervisor import Supervisor
-from b3node.workers.suspects import SECONDS, Suspects, digest
+from b3node.workers.suspects import Suspects, digest, refused
 from b3node.workers.tunables import tunables
 
 RESERVED_OUTPUT: Final = 512
@@ -52,7 +52,7 @@ ALONE_RETRY: Final = 2
 _BLEND: Final = 0.1
 """Weight of the newest step in the usual one."""
 _LOOKS: Final = 10.0
-"""How often a silence is looked at until it is too long."""
+"""A silence is looked at once in this part of the longest one, when it is that long; a short one less often."""
 _log = structlog.get_logger("b3node.workers")
 
 
@@ -170,10 +170,7 @@ class EngineClient:
         """Raises `Refusal` for a request that ends engines, and for one that may, beside another such."""
         match self._suspects.verdict(request, self._computed.values(), time.monotonic()):
             case "guilty":
-                raise Refusal(
-                    "internal",
-                    f"The model runtime died of this request repeatedly; it is refused for {SECONDS / 60:.0f} minutes.",
-                )
+                raise refused()
             case "later":
                 raise Refusal(
                     "capacity_unavailable",
@@ -312,8 +309,8 @@ class EngineClient:
 
     async def _watch(self) -> None:
         """Kills an engine that owes a step and says nothing."""
-        pause = self._patience.silence / _LOOKS
         while True:
+            pause = self._next_look()
             due = time.monotonic() + pause
             await asyncio.sleep(pause)
             if self.state != "ready" or self._owes_since is None:
@@ -323,6 +320,12 @@ class EngineClient:
             if (silence := now - self._owes_since) > self._allowed_silence():
                 self._child.kill(f"no step for {silence:.1f} s with work under way")
                 self._owes_since = None
+
+    def _next_look(self) -> float:
+        """Seconds. While steps come, a look is due seldom: it wakes the process and costs as much as a token."""
+        longest, since = self._patience.silence, self._owes_since
+        left = longest if since is None else longest - (time.monotonic() - since)
+        return max(left / 2, longest / _LOOKS)
 
     def _allowed_silence(self) -> float:
         patience, usual = self._patience, self._usual_step

@@ -233,6 +233,20 @@ def test_how_long_an_engine_may_be_silent_depends_on_its_usual_step() -> None:
     assert client._allowed_silence() == 60.0
 
 
+def test_a_silence_is_looked_at_more_often_the_longer_it_is() -> None:
+    """Never later than it could be too long by a tenth; and seldom while nothing is owed, or steps come."""
+    client = unstarted(Patience(silence=100.0))
+    assert client._next_look() == 50.0
+
+    client._hear(step(0.01))
+    assert client._owes_since is not None
+    assert 45.0 < client._next_look() <= 50.0
+    client._owes_since -= 80.0
+    assert 9.9 < client._next_look() <= 10.0
+    client._owes_since -= 1000.0
+    assert client._next_look() == 10.0
+
+
 def test_an_engine_that_runs_something_owes_a_step_to_nobody_too() -> None:
     """A client that has left is still being computed until the engine says that it is not."""
     client = unstarted(Patience())
