@@ -31,6 +31,7 @@ from b3node.workers.orders import (
 )
 from b3node.workers.patience import Patience
 from b3node.workers.supervisor import Supervisor
+from b3node.workers.suspects import Suspects, digest, refused
 
 _PAUSE: Final = 1.0
 """Seconds between two starts at most: what clients send must not keep a model from working for longer."""
@@ -44,6 +45,17 @@ _log = structlog.get_logger("b3node.workers")
 
 class PrepareError(Exception):
     """A bug showed in a prepare worker; the message is its traceback."""
+
+
+class WorkerDiedError(Refusal):
+    """A prepare worker was gone before it answered."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "infer_backend_unavailable",
+            "The node lost the process that prepares prompts; retry in 1 second.",
+            retry_after=1,
+        )
 
 
 class PrepareWorker:
@@ -156,13 +168,7 @@ class PrepareWorker:
         self.ready.clear()
         self.failed = not self._served
         self.settled.set()
-        self._break_off(
-            Refusal(
-                "infer_backend_unavailable",
-                "The node lost the process that prepares prompts; retry in 1 second.",
-                retry_after=1,
-            )
-        )
+        self._break_off(WorkerDiedError())
 
     def _break_off(self, error: Exception) -> None:
         if self._answer is not None and not self._answer.done():
@@ -184,6 +190,7 @@ class PreparePool:
         self._patience = patience
         self._idle: asyncio.Queue[PrepareWorker] = asyncio.Queue()
         self._work: set[asyncio.Task[Prepared]] = set()
+        self._suspects = Suspects()
         for worker in self.workers:
             self._idle.put_nowait(worker)
 
@@ -218,8 +225,10 @@ class PreparePool:
     async def prepare(self, request: Request, n_ctx: int) -> Prepared:
         """The request's prompt for a context of `n_ctx` tokens, made by the next free worker.
 
-        Raises what `PrepareWorker.ask` does.
+        Raises what `PrepareWorker.ask` does, and `Refusal` for a request that workers have died of.
         """
+        if self._suspects and self._suspects.verdict(digest(request), (), time.monotonic()) == "guilty":
+            raise refused()
         try:
             async with asyncio.timeout(self._patience.worker):
                 worker = await self._idle.get()
@@ -252,11 +261,17 @@ class PreparePool:
         try:
             async with asyncio.timeout(self._patience.worker):
                 await worker.ready.wait()
-            return await worker.ask(request, n_ctx)
+            prepared = await worker.ask(request, n_ctx)
         except TimeoutError:
             raise _busy() from None
+        except WorkerDiedError:
+            self._suspects.died((digest(request),), time.monotonic())  # nothing else was in its hands
+            raise
         finally:
             self._idle.put_nowait(worker)
+        if self._suspects:
+            self._suspects.answered(digest(request))
+        return prepared
 
     def _done(self, work: asyncio.Task[Prepared]) -> None:
         """Forgets a finished piece of work; looks at its failure, which nobody may be waiting for any more."""

@@ -1,4 +1,4 @@
-"""Which requests are suspected of ending engines, so that one that does cannot take a model down.
+"""Which requests are suspected of ending the processes that work on them, so that one that does cannot take a model down.
 
 An engine that dies does not say why, and all that it was sent are under suspicion alike. Each is counted: how many
 deaths it has been in since it was last answered. Whoever has been in two of them, and in more than any other of the last
@@ -18,6 +18,8 @@ from typing import Final, Literal, NamedTuple
 
 import msgspec
 
+from b3node.contract.request import Request
+from b3node.errors import Refusal
 from b3node.prompt.prepared import Prepared
 
 GUILTY: Final = 2
@@ -32,9 +34,17 @@ Verdict = Literal["free", "later", "guilty"]
 """Of a request that is to be computed: it may, it may when another suspect is done, or not for a while."""
 
 
-def digest(prepared: Prepared) -> bytes:
-    """What tells a request from others: all that an engine is given of it but how it draws, and how much."""
-    return blake2b(msgspec.msgpack.encode(prepared), digest_size=16).digest()
+def digest(request: Request | Prepared) -> bytes:
+    """What tells a request from others, before it is prepared or behind that: its content, whoever sent it."""
+    return blake2b(msgspec.msgpack.encode(request), digest_size=16).digest()
+
+
+def refused() -> Refusal:
+    """The answer to a guilty request."""
+    return Refusal(
+        "internal",
+        f"The model runtime died of this request repeatedly; it is refused for {SECONDS / 60:.0f} minutes.",
+    )
 
 
 class _Suspicion(NamedTuple):
@@ -51,6 +61,9 @@ class Suspects:
 
     def __init__(self) -> None:
         self._known: OrderedDict[bytes, _Suspicion] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._known)
 
     def verdict(self, request: bytes, computed: Collection[bytes], now: float) -> Verdict:
         """What is to become of a request, beside those that are being `computed`."""

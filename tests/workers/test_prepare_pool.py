@@ -58,6 +58,14 @@ async def soon(holds: Callable[[], object]) -> None:
         await asyncio.sleep(0.005)
 
 
+async def hold(pid: int | None) -> None:
+    """Stops a process; returns once it stands still, which takes a while on a busy machine."""
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)
+    stat = Path(f"/proc/{pid}/stat")
+    await soon(lambda: stat.read_text("ascii").rpartition(")")[2].split()[0] == "T")
+
+
 def run(main: Awaitable[None]) -> None:
     async def bounded() -> None:
         async with asyncio.timeout(60):
@@ -113,6 +121,32 @@ def test_a_worker_that_is_killed_takes_only_its_request_with_it(model: Path) -> 
     run(main())
 
 
+def test_a_request_that_ends_its_worker_again_is_refused(model: Path) -> None:
+    """After the second time it is not tried any more; others are."""
+
+    async def killed(workers: PreparePool, text: str) -> Refusal:
+        asked = asyncio.ensure_future(workers.prepare(saying(text), 4096))
+        await soon(lambda: workers.workers[0].ready.is_set() and workers.workers[0]._answer)
+        pid = workers.workers[0].pid
+        assert pid is not None
+        slay(pid)
+        with pytest.raises(Refusal) as caught:
+            await asked
+        return caught.value
+
+    async def main() -> None:
+        async with pool(model, Patience(prepare=60.0, pause=0.0)) as workers:
+            assert (await killed(workers, ENDLESS)).code == "infer_backend_unavailable"
+            assert text_of(await workers.prepare(saying("Hello!"), 4096)) == "Hello!"
+            assert (await killed(workers, ENDLESS)).code == "infer_backend_unavailable"
+            with pytest.raises(Refusal) as caught:
+                await workers.prepare(saying(ENDLESS), 4096)
+            assert caught.value.code == "internal"
+            assert text_of(await workers.prepare(saying("Hello!"), 4096)) == "Hello!"
+
+    run(main())
+
+
 def test_a_request_over_its_budget_is_refused_and_its_worker_replaced(
     model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -140,10 +174,10 @@ def test_a_request_that_the_machine_has_no_time_for_is_told_to_come_back(model: 
     """
 
     async def main() -> None:
-        async with pool(model, Patience(prepare=0.1, pause=3600.0)) as workers:
+        async with pool(model, Patience(prepare=0.4, pause=3600.0)) as workers:
             first = workers.workers[0].pid
             assert first is not None
-            os.kill(first, signal.SIGSTOP)
+            await hold(first)
             with pytest.raises(Refusal) as caught:
                 await workers.prepare(saying("Hello!"), 4096)
             assert (caught.value.code, caught.value.retry_after) == ("capacity_unavailable", 2)
@@ -167,7 +201,7 @@ def test_a_worker_that_waits_for_the_machine_is_waited_for(model: Path) -> None:
         async with pool(model, Patience(prepare=0.5, prepare_starved=1000.0)) as workers:
             first = workers.workers[0].pid
             assert first is not None
-            os.kill(first, signal.SIGSTOP)
+            await hold(first)
             asked = asyncio.ensure_future(workers.prepare(saying("Hello!"), 4096))
             await asyncio.sleep(1.0)
             os.kill(first, signal.SIGCONT)
@@ -200,7 +234,7 @@ def test_a_probe_prepares_a_prompt(model: Path) -> None:
             worker = workers.workers[0]
             assert await workers.probe(30.0, 4096)
             assert worker.pid is not None
-            os.kill(worker.pid, signal.SIGSTOP)
+            await hold(worker.pid)
             assert await workers.probe(0.1, 4096), "it has just answered"
             worker.answered = float("-inf")
             assert not await workers.probe(0.1, 4096)
@@ -225,7 +259,7 @@ def test_a_template_that_takes_only_some_requests_prepares_prompts(zoo: Zoo) -> 
         async with pool(path, Patience(prepare=60.0)) as workers:
             worker = workers.workers[0]
             assert worker.pid is not None
-            os.kill(worker.pid, signal.SIGSTOP)
+            await hold(worker.pid)
             probing = asyncio.ensure_future(workers.probe(30.0, 4096))
             await soon(lambda: worker._answer)
             worker._hear(Broke("Traceback ..."))
