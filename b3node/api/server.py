@@ -8,7 +8,6 @@ finish. Then it is ended with an error event, and the listener closes. A second 
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import signal
 import socket
@@ -123,14 +122,8 @@ class Server:
 
 async def serve(server: Server, on_started: Callable[[int], None] | None = None) -> None:
     """Runs a server in the main thread until SIGTERM or SIGINT, and to the end of its drain."""
-
-    def started(port: int) -> None:
-        gc.freeze()  # what was loaded stays: to look through it would hold up all streams for some 100 ms
-        if on_started is not None:
-            on_started(port)
-
     with _signals(server.stop):
-        await server.run(started)
+        await server.run(on_started)
 
 
 class _State(ServerState):

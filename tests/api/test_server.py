@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import asyncio
-import gc
 import json
 import signal
 import socket
@@ -14,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from b3node.api.app import create_app
-from b3node.api.server import Server, Shutdown, serve
+from b3node.api.server import Server, Shutdown
 from b3node.service.node import Node
 from tests.api.serving import Line, Running, ask, frames, get, post, serving
 from tests.service.fakes import FakeModel, Gate, Step, finished, said, started, token
@@ -192,23 +190,6 @@ def test_a_node_that_is_asked_nothing_sleeps(process: Process) -> None:
     before = naps()
     time.sleep(0.5)
     assert naps() - before <= 1
-
-
-def test_what_is_loaded_at_the_start_is_not_looked_through_again() -> None:
-    """Python's collector leaves alone what stays as long as the process, so that it holds up no stream."""
-    node = Node("n1", [FakeModel()])
-    server = Server(create_app(node), node)
-    counts: list[int] = []
-
-    def started(_port: int) -> None:
-        counts.append(gc.get_freeze_count())
-        server.stop()
-
-    try:
-        asyncio.run(serve(server, started))
-    finally:
-        gc.unfreeze()
-    assert counts[0] > 10_000
 
 
 def test_every_answer_has_a_date_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
