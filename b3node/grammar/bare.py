@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final
 
 from b3node.grammar import automaton
@@ -62,25 +62,17 @@ class Bare:
     def _written(self, lang: Lang, until: str, tail: Row) -> tuple[Row | None, bool]:
         if lang == VOID:
             return None, True
-        written = self._algebra.repeat(self._algebra.chars(WRITTEN), 0)
-        if until:
-            written = self._algebra.both([written, *self._before(until)])
+        ended = texts_before(until)
         counted = self._uncounted(lang)
         try:
-            table = automaton.build(self._algebra, self._algebra.both([counted, written]), STATES)
+            table = automaton.build(
+                self._algebra, self._algebra.both([counted, self._algebra.table(ended)]), STATES
+            )
         except TooLarge:
             table = automaton.NOTHING
         if table[0]:
             return plain(self._rules, table, tail), counted == lang
-        return plain(self._rules, automaton.build(self._algebra, written), tail), False
-
-    def _before(self, until: str) -> Iterator[Lang]:
-        """What texts meet that `until` ends and has not ended before, be it together with their own last letters."""
-        algebra = self._algebra
-        yield algebra.negate(algebra.cat(ALL, algebra.text(until), ALL))
-        for size in range(1, len(until)):
-            if until.startswith(until[size:]):
-                yield algebra.negate(algebra.cat(ALL, algebra.text(until[:size])))
+        return plain(self._rules, ended, tail), False
 
     def _uncounted(self, lang: Lang) -> Lang:
         """The language without a length that is too much to count."""
@@ -91,6 +83,18 @@ class Bare:
         return self._algebra.repeat(
             self._algebra.chars(chars), min(low, COUNTED), high if high <= COUNTED else -1
         )
+
+
+@lru_cache(maxsize=256)
+def texts_before(until: str) -> Table:
+    """The texts that `until` ends and has not ended before, be it together with their own last letters."""
+    algebra = Algebra()
+    parts = [algebra.repeat(algebra.chars(WRITTEN), 0)]
+    if until:
+        parts.append(algebra.negate(algebra.cat(ALL, algebra.text(until), ALL)))
+    overlaps = [size for size in range(1, len(until)) if until.startswith(until[size:])]
+    parts += [algebra.negate(algebra.cat(ALL, algebra.text(until[:size]))) for size in overlaps]
+    return automaton.build(algebra, algebra.both(parts))
 
 
 def plain(rules: Rules, table: Table, tail: Row) -> Row:

@@ -18,8 +18,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from functools import cache
 from typing import Final
 
+from b3node.grammar import automaton
 from b3node.grammar.bare import Bare
 from b3node.grammar.charset import Charset, union
 from b3node.grammar.compiler import Compiler
@@ -27,7 +29,7 @@ from b3node.grammar.marks import Marks
 from b3node.grammar.names import name_classes, names_of
 from b3node.grammar.obligations import Obligations
 from b3node.grammar.refusal import Unsatisfiable, child
-from b3node.grammar.regular import ALL, Lang
+from b3node.grammar.regular import ALL, Algebra, Lang, Table
 from b3node.grammar.rules import Row, Rules
 from b3node.grammar.shapes import FALSE, TOP, TRUE, Lits, Object, Type, Witness, lit, names_required
 
@@ -167,11 +169,11 @@ class Spelled(ABC):
         Where they stand like other values (`alike`), a text that reads like one is read as one. If that would not
         conform, such texts are not written.
         """
-        lang = self.obligations.string_language(lits)
+        lang, algebra = self.obligations.string_language(lits), self.obligations.algebra
         if alike and any(
             self.obligations.shapes(lits, kind) not in ((), (TOP[kind],)) for kind in _LOOKALIKES
         ):
-            lang = self.obligations.algebra.both([lang, self._texts_alone()])
+            lang = algebra.both([lang, algebra.table(texts_alone())])
         row, exact = self.bare.text(lang, until, tail)
         if not exact:
             self.note(lits, "pattern", "format", "minLength", "maxLength", "enum", "const")
@@ -181,13 +183,14 @@ class Spelled(ABC):
         """Whether a value may be something else than a string, but not anything: a text could be read as what it may not."""
         return any(self.obligations.shapes(lits, kind) not in ((), (TOP[kind],)) for kind in _LOOKALIKES)
 
-    def _texts_alone(self) -> Lang:
-        """The texts that no value but a string could be spelled as."""
-        algebra = self.obligations.algebra
-        words = [
-            algebra.cat(algebra.text(word), algebra.repeat(algebra.chars(_SPACES), 0)) for word in _WORDS
-        ]
-        return algebra.negate(algebra.either([algebra.cat(algebra.chars(_BEGINNINGS), ALL), *words]))
+
+@cache
+def texts_alone() -> Table:
+    """The texts that no value but a string could be spelled as."""
+    algebra = Algebra()
+    words = [algebra.cat(algebra.text(word), algebra.repeat(algebra.chars(_SPACES), 0)) for word in _WORDS]
+    alike = algebra.either([algebra.cat(algebra.chars(_BEGINNINGS), ALL), *words])
+    return automaton.build(algebra, algebra.negate(alike))
 
 
 def _is_simple(shape: Object, required: set[str]) -> bool:
