@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final
 
-from b3node.grammar import automaton
-from b3node.grammar.charset import Charset, union
+from b3node.grammar import automaton, counting, library
+from b3node.grammar.charset import ANY, Charset, union
 from b3node.grammar.regular import ALL, VOID, Algebra, Edges, Lang, Table, TooLarge
 from b3node.grammar.rules import Row, Rules, Times
 from b3node.grammar.strings import char_class, literal
@@ -62,17 +62,27 @@ class Bare:
     def _written(self, lang: Lang, until: str, tail: Row) -> tuple[Row | None, bool]:
         if lang == VOID:
             return None, True
-        ended = texts_before(until)
         counted = self._uncounted(lang)
-        try:
-            table = automaton.build(
-                self._algebra, self._algebra.both([counted, self._algebra.table(ended)]), STATES
-            )
-        except TooLarge:
-            table = automaton.NOTHING
-        if table[0]:
+        table = self._table(counted, until)
+        if table is not None and table[0]:
             return plain(self._rules, table, tail), counted == lang
-        return plain(self._rules, ended, tail), False
+        return plain(self._rules, texts_before(until), tail), False
+
+    def _table(self, lang: Lang, until: str) -> Table | None:
+        """The automaton of the texts of a language before `until`; None when it needs too many states."""
+        whole = self._algebra.whole_table(lang)
+        if whole is not None and library.is_format(whole):
+            return _format_before(whole, until)
+        chars, low, high = self._algebra.plain_repeat(lang) or ((), 0, 0)
+        try:
+            if chars == ANY and lang != ALL:
+                found = counting.within(texts_before(until), low, high, STATES)
+                self._algebra.spend(len(found[0]))
+                return found
+            ended = self._algebra.table(texts_before(until))
+            return automaton.build(self._algebra, self._algebra.both([lang, ended]), STATES)
+        except TooLarge:
+            return None
 
     def _uncounted(self, lang: Lang) -> Lang:
         """The language without a length that is too much to count."""
@@ -83,6 +93,18 @@ class Bare:
         return self._algebra.repeat(
             self._algebra.chars(chars), min(low, COUNTED), high if high <= COUNTED else -1
         )
+
+
+@lru_cache(maxsize=128)
+def _format_before(table: Table, until: str) -> Table | None:
+    """The automaton of the strings of a format before `until`; None when it needs too many states."""
+    algebra = Algebra()
+    try:
+        return automaton.build(
+            algebra, algebra.both([algebra.table(table), algebra.table(texts_before(until))]), STATES
+        )
+    except TooLarge:
+        return None
 
 
 @lru_cache(maxsize=256)

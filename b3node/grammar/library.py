@@ -78,6 +78,11 @@ _PLAIN: Final = {
 """By format, the rule of a plain part of it, and the length up to which all its strings have the format."""
 
 
+def is_format(table: Table) -> bool:
+    """Whether an automaton is the very one of a format of `FORMATS` that was asked for."""
+    return id(table) in _given
+
+
 @cache
 def plain_table(table: Table) -> tuple[Table, int] | None:
     """A part of a format's language that is easy to count, and the length up to which it is one; else None."""
@@ -96,7 +101,13 @@ def format_table(name: str) -> Table:
     lang = notation.regular(algebra, _format_rules(), name)
     if name in _NAMING:  # labels like xn--... say what they say only by IDNA's tables, and none is written
         lang = algebra.both([lang, algebra.negate(matching.language(algebra, _NAMING[name]))])
-    return automaton.build(algebra, lang, _FORMAT_LIMIT)
+    table = automaton.build(algebra, lang, _FORMAT_LIMIT)
+    _given.add(id(table))
+    return table
+
+
+_given: Final = set[int]()
+"""Identities of the automata of formats, which are kept for good."""
 
 
 def whole(name: str) -> str:
