@@ -104,8 +104,9 @@ def inner_holds(space: Space, node: int, table: Table, type_: Type) -> Dnf:
 
 def reference(space: Space, node: int, table: Table, type_: Type) -> Dnf:
     """`$ref`, `$dynamicRef`."""
-    out: Dnf = (TOP[type_],)
-    for target in _targets(space, node, table):
+    first, *others = _targets(space, node, table)
+    out = space.expand(2 * first, type_)
+    for target in others:
         out = space.conj(out, space.expand(2 * target, type_))
     return out
 

@@ -18,6 +18,7 @@ import msgspec
 
 from b3node.grammar import automaton, disjunction, inplace, keywords, listed, membership, unevaluated
 from b3node.grammar.document import Document
+from b3node.grammar.names import order_of
 from b3node.grammar.refusal import Inexact
 from b3node.grammar.regular import VOID, Algebra, Lang, TooLarge
 from b3node.grammar.shapes import (
@@ -206,7 +207,9 @@ class Obligations:
                 return ()
             reader = inplace.HOLDS.get(key)
             if reader is not None:
-                out = self.conj(out, reader(self, node, table, type_))
+                met = reader(self, node, table, type_)
+                # What is referred to alone is said shortly already.
+                out = met if key == "$ref" and out == (TOP[type_],) else self.conj(out, met)
         return unevaluated.holding(self, node, table, type_, out) if self.tracking else out
 
     def _failing(self, node: int, type_: Type) -> Dnf:
@@ -245,8 +248,9 @@ class Obligations:
             except TooLarge:
                 return False
         if isinstance(shape, Object) and depth:
-            needed = [c for c in shape.clauses if len(c) == 1]
-            return any(self.void(self.member(shape, w), depth - 1) for c in needed for w in c)
+            needed = [w for c in shape.clauses if len(c) == 1 for w in c]
+            needed.sort(key=lambda w: order_of(w.key))  # the same steps in every process
+            return any(self.void(self.member(shape, w), depth - 1) for w in needed)
         if isinstance(shape, Array) and depth:
             return any(
                 self.void(shape.at(i), depth - 1) for i in range(min(shape.low, len(shape.prefix) + 1))
