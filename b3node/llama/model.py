@@ -84,6 +84,7 @@ class Model:
         fitted = fit(
             settings,
             n_ctx_train=int(lib.llama_model_n_ctx_train(pointer)),
+            n_head=int(lib.llama_model_n_head(pointer)),
             recurrent=_recurrent(pointer),
             offloaded=offloaded,
         )

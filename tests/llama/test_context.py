@@ -81,7 +81,7 @@ def test_a_shared_prefix_goes_on_like_a_fresh_one(zoo: Zoo, arch: Arch) -> None:
 
 @ALL
 def test_the_products_own_settings_mean_the_same(zoo: Zoo, arch: Arch) -> None:
-    """With flash attention and an F16 cache, as served, logits are those of the reference up to rounding."""
+    """With an F16 cache, as served, logits are those of the reference up to rounding."""
     path = zoo.random(arch)
     with loaded(path, Settings(ctx=512, parallel=2, threads=1)) as model:
         rows = run(model.backend, chunk(0, 0, PROMPT), chunk(1, 0, ids(3, 60)))

@@ -20,17 +20,23 @@ asked = st.builds(
 
 
 def fitted(
-    *, n_ctx_train: int = 4096, recurrent: bool = False, offloaded: bool = False, **options: Any
+    *,
+    n_ctx_train: int = 4096,
+    n_head: int = 9,
+    recurrent: bool = False,
+    offloaded: bool = False,
+    **options: Any,
 ) -> Fit:
-    return fit(Settings(**options), n_ctx_train=n_ctx_train, recurrent=recurrent, offloaded=offloaded)
+    asked_for = Settings(**options)
+    return fit(asked_for, n_ctx_train=n_ctx_train, n_head=n_head, recurrent=recurrent, offloaded=offloaded)
 
 
-@given(asked, st.integers(0, 1 << 20), st.booleans(), st.booleans())
+@given(asked, st.integers(0, 1 << 20), st.integers(0, 256), st.booleans(), st.booleans())
 def test_whatever_is_asked_for_fits_together(
-    settings: Settings, n_ctx_train: int, recurrent: bool, offloaded: bool
+    settings: Settings, n_ctx_train: int, n_head: int, recurrent: bool, offloaded: bool
 ) -> None:
     """One sequence fits into the cells, those that run into a step, all ids into what llama.cpp takes."""
-    fits = fit(settings, n_ctx_train=n_ctx_train, recurrent=recurrent, offloaded=offloaded)
+    fits = fit(settings, n_ctx_train=n_ctx_train, n_head=n_head, recurrent=recurrent, offloaded=offloaded)
     assert 1 <= fits.n_ctx <= fits.cells
     assert fits.cells % 256 == 0
     assert 1 <= fits.parallel < fits.slots < 256
@@ -66,11 +72,38 @@ def test_what_is_asked_for_and_what_is_not(expected: dict[str, int], options: di
 
 
 def test_how_the_cache_is_kept_is_passed_on() -> None:
-    """Flash attention and the cache's type go through as asked; left alone, llama.cpp decides, with F16."""
-    exact = Settings(flash_attention=False, kv_type="f32")
-    fits = fit(exact, n_ctx_train=0, recurrent=False, offloaded=False)
-    assert (fits.flash_attention, fits.kv_type) == (False, "f32")
-    assert (fitted().flash_attention, fitted().kv_type) == (None, "f16")
+    """Flash attention and the cache's type go through as asked."""
+    fits = fitted(flash_attention=True, kv_type="f32")
+    assert (fits.flash_attention, fits.kv_type) == (True, "f32")
+    assert fitted(flash_attention=False, offloaded=True).flash_attention is False
+    assert fitted().kv_type == "f16"
+
+
+def test_a_cpu_attends_without_the_fused_kernel_unless_the_cache_needs_it() -> None:
+    """Left alone, llama.cpp decides on a GPU, and where the cache is in blocks that only that kernel reads."""
+    assert fitted().flash_attention is False
+    assert fitted(kv_type="f32").flash_attention is False
+    assert fitted(kv_type="q8_0").flash_attention is None
+    assert fitted(offloaded=True).flash_attention is None
+
+
+@pytest.mark.parametrize(
+    ("n_head", "options", "batch"),
+    [
+        (9, {}, 512),
+        (9, {"cells": 16_384}, 455),
+        (32, {"cells": 16_384}, 128),
+        (64, {"cells": 65_536}, 64),
+        (64, {"cells": 65_536, "parallel": 100}, 100),
+        (64, {"cells": 65_536, "flash_attention": True}, 512),
+        (64, {"cells": 65_536, "kv_type": "q8_0"}, 512),
+        (64, {"cells": 65_536, "offloaded": True}, 512),
+        (0, {"cells": 65_536}, 512),
+    ],
+)
+def test_a_step_is_as_large_as_its_scores_may_be(n_head: int, options: dict[str, Any], batch: int) -> None:
+    """Without the fused kernel, a step's scores stay within 256 MiB, and every running sequence still has a token."""
+    assert fitted(n_head=n_head, **options).batch == batch
 
 
 def test_host_memory_is_bounded_by_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
