@@ -310,6 +310,9 @@ class _NoModel:
     def rows(self) -> Rows:
         return self._rows[: self._count]
 
+    def rest(self) -> None:
+        """Part of `Backend`."""
+
 
 def _running(count: int, n_vocab: int) -> Scheduler:
     """A scheduler with so many sequences that all stream."""

@@ -39,3 +39,7 @@ class Backend(Protocol):
         it is a view that the next `start` overwrites.
         """
         ...
+
+    def rest(self) -> None:
+        """Hears that there is nothing to compute until somebody asks again, which may be long."""
+        ...

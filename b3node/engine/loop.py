@@ -77,6 +77,7 @@ class Loop:
         if idle:
             self._tell()
             self._scheduler.check()
+            self._backend.rest()
         messages = self._channel.receive(wait=idle)
         if messages is None:
             return False

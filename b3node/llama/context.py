@@ -162,6 +162,11 @@ class Context:
             self._logits, self._logits_at = whole, address
         return self._logits[: self._count]
 
+    def rest(self) -> None:
+        """Nothing is computed for a while; see `engine.backend.Backend`."""
+        if self._neighbours is not None:
+            self._neighbours.rest()
+
     def yield_to(self, neighbours: Neighbours, threads: Threads) -> None:
         """From now on computes with as many threads as the machine's other processes leave cores for."""
         self._neighbours, self._threads = neighbours, threads

@@ -78,8 +78,6 @@ class Model:
             raise LoadError(f"there is no file {path}")
         library.begin()
         offloaded = bool(lib.llama_supports_gpu_offload()) and settings.gpu_layers != 0
-        gives_way = not settings.threads and not offloaded and sys.platform == "linux"
-        neighbours = Neighbours() if gives_way else None  # looks at them from now on
         pointer = _load(path, settings.gpu_layers if offloaded else 0, progress)
         fitted = fit(
             settings,
@@ -90,7 +88,8 @@ class Model:
         )
         model = cls(pointer, settings, fitted, read, offloaded=offloaded)
         model.prove()
-        if neighbours is not None:
+        if not settings.threads and not offloaded and sys.platform == "linux":
+            neighbours = Neighbours()  # from now on: before, the node's own processes are busy with their start
             threads = Threads(cores=fitted.threads, logical=neighbours.logical)
             model.backend.yield_to(neighbours, threads)
         return model

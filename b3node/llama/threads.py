@@ -3,7 +3,8 @@
 A step is hundreds of barriers, and at each the fastest thread waits for the slowest. Beside one busy process on
 two cores, two threads give 9 to 36 tokens a second where one gives 58; on a quiet machine two give 140 and one
 half of that (SmolLM2-135M). A short spin before a waiting thread sleeps makes the collapse milder but does not end
-it. So the threads give way: as many compute as there are cores that others leave alone, looked at twice a second.
+it. So the threads give way: as many compute as there are cores that others leave alone, looked at a few times a second.
+What others do while this process rests says nothing of what they leave it, so only the time between is looked at.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 LOOK_EVERY: Final = 0.25
 """Seconds between two looks at the machine."""
@@ -50,32 +51,50 @@ class Threads:
         return self.count
 
 
+class _Reading(NamedTuple):
+    """Seconds: of the clock, that the CPUs were busy, that this process kept them busy. Differences have a meaning."""
+
+    clock: float
+    busy: float
+    own: float
+
+    def minus(self, other: _Reading) -> _Reading:
+        return _Reading(self.clock - other.clock, self.busy - other.busy, self.own - other.own)
+
+
 class Neighbours:
-    """Looks at what other processes do on the CPUs that this one may use (Linux)."""
+    """Looks at what other processes do on the CPUs that this one may use, while it computes itself (Linux)."""
 
     def __init__(self) -> None:
         self._cpus = {f"cpu{number}" for number in os.sched_getaffinity(0)}
         self._tick = os.sysconf("SC_CLK_TCK")
-        self._looked = time.monotonic()
-        self._busy, self._own = self._seconds_busy(), time.process_time()
+        self._from: _Reading | None = self._reading()
+        """What counts from here on; None while this process rests. Moved behind each rest by its length."""
+        self._before = _Reading(0.0, 0.0, 0.0)
+        """What was counted since the last look, before the rest."""
 
     @property
     def logical(self) -> int:
         """CPUs that this process may use."""
         return len(self._cpus)
 
-    def look(self) -> float | None:
-        """CPUs that others kept busy since the last look; None when that is less than `LOOK_EVERY` ago."""
-        now = time.monotonic()
-        elapsed = now - self._looked
-        if elapsed < LOOK_EVERY:
-            return None
-        busy, own = self._seconds_busy(), time.process_time()
-        others = (busy - self._busy - (own - self._own)) / elapsed
-        self._looked, self._busy, self._own = now, busy, own
-        return max(others, 0.0)
+    def rest(self) -> None:
+        """Counts nothing until the next look is asked for."""
+        if self._from is not None:
+            self._before, self._from = self._reading().minus(self._from), None
 
-    def _seconds_busy(self) -> float:
+    def look(self) -> float | None:
+        """CPUs that others kept busy since the last look; None when less than `LOOK_EVERY` of it was no rest."""
+        if self._from is None:
+            self._from = self._reading().minus(self._before)
+            return None
+        if time.monotonic() - self._from.clock < LOOK_EVERY:
+            return None
+        now = self._reading()
+        seen, self._from = now.minus(self._from), now
+        return max((seen.busy - seen.own) / seen.clock, 0.0)
+
+    def _reading(self) -> _Reading:
         fields = (line.split() for line in _STAT.read_text("ascii").splitlines())
         ticks = sum(int(line[i]) for line in fields if line and line[0] in self._cpus for i in _BUSY)
-        return ticks / self._tick
+        return _Reading(time.monotonic(), ticks / self._tick, time.process_time())

@@ -120,6 +120,9 @@ class FakeBackend:
         self.computed = 0
         self._next_cell = 0
 
+    def rest(self) -> None:
+        """Part of `Backend`."""
+
     @property
     def used(self) -> int:
         """Distinct cells that any slot holds."""

@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from b3node.llama import threads as module
 from b3node.llama.threads import Neighbours, Threads
 
 
@@ -53,3 +54,29 @@ def test_the_machine_is_looked_at_now_and_then(monkeypatch) -> None:
     assert others is not None
     assert others >= 0.0
     assert neighbours.logical == len(os.sched_getaffinity(0))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at what processes do")
+def test_what_others_do_while_nothing_is_computed_is_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A neighbour that works in rests alone is none; one that works while we do is, however short each time is."""
+    readings: list[tuple[float, float, float]] = [
+        (0.0, 0.0, 0.0),
+        (0.2, 0.2, 0.2),  # a rest begins: alone so far,
+        (9.2, 18.2, 0.2),  # and ends: others kept both CPUs busy for all of it
+        (9.3, 18.3, 0.3),
+    ]
+    monkeypatch.setattr(Neighbours, "_reading", lambda _: module._Reading(*readings.pop(0)))
+    neighbours = Neighbours()
+    neighbours.rest()
+    neighbours.rest()
+    assert neighbours.look() is None
+    monkeypatch.setattr("b3node.llama.threads.time.monotonic", lambda: 9.2 + 0.01)
+    assert neighbours.look() is None
+    monkeypatch.setattr("b3node.llama.threads.time.monotonic", lambda: 9.2 + 0.1)
+    assert neighbours.look() == pytest.approx(0.0)
+
+    readings += [(9.4, 18.5, 0.4), (20.0, 18.5, 0.4), (20.2, 18.9, 0.6)]
+    neighbours.rest()
+    assert neighbours.look() is None
+    monkeypatch.setattr("b3node.llama.threads.time.monotonic", lambda: 20.2)
+    assert neighbours.look() == pytest.approx(1.0)
