@@ -89,7 +89,8 @@ class Model:
         model = cls(pointer, settings, fitted, read, offloaded=offloaded)
         model.prove()
         if not settings.threads and not offloaded and sys.platform == "linux":
-            neighbours = Neighbours()  # from now on: before, the node's own processes are busy with their start
+            # They are looked at from now on: before, the node's own processes are busy with their start.
+            neighbours = Neighbours()
             threads = Threads(cores=fitted.threads, logical=neighbours.logical)
             model.backend.yield_to(neighbours, threads)
         return model
