@@ -278,7 +278,7 @@ def conform(path: Path, schemas: int, answers: int, at_once: int, log: Path) -> 
     print(f"{len(chosen)} schemas, {answers} answers each, into {log}", flush=True)
     log.touch()
     done = {(name, number) for name, number, _ in _logged(log)}
-    work = [(name, i, schema) for i in range(answers) for name, schema in chosen if (name, i) not in done]
+    work = [(name, i, schema) for name, schema in chosen for i in range(answers) if (name, i) not in done]
     if work:
         with serve(b3node(embedded.find()), Path(tempfile.mkdtemp()) / "log") as server:
             asyncio.run(_ask_all(server.url, work, at_once, log))
