@@ -110,7 +110,9 @@ class Spelled(ABC):
         if unwritten := {name for name, _ in declared if any(char < " " for char in name)}:
             self.note(lits, "properties")
             declared = [(name, at) for name, at in declared if name not in unwritten]
-        last = self._others(shape, end) if not names else (None, self.rules.of(end))
+        # Where a member is asked for, whatever it is, nothing ends before there is one.
+        without = self.rules.of() if shape.low else None
+        last = self._others(shape, end) if not names else (without, self.rules.of(end))
         return (self._slots(declared, required, last),)
 
     def _slots(
