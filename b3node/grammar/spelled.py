@@ -25,6 +25,7 @@ from b3node.grammar import automaton
 from b3node.grammar.bare import Bare
 from b3node.grammar.charset import Charset, union
 from b3node.grammar.compiler import Compiler
+from b3node.grammar.kinds import ALL as ALL_KINDS, Kinds, kinds
 from b3node.grammar.marks import Marks
 from b3node.grammar.names import name_classes, names_of
 from b3node.grammar.obligations import Obligations
@@ -165,25 +166,43 @@ class Spelled(ABC):
         places = found or [max((node.pointer for node in nodes), key=len, default="")]
         self.notes.update(dict.fromkeys(f"#{place}" for place in places))
 
-    def string(self, lits: Lits, until: str, tail: Row, *, alike: bool = True) -> Iterator[Row]:
+    def string(
+        self, lits: Lits, until: str, tail: Row, *, alike: bool = True, blank: bool = True
+    ) -> Iterator[Row]:
         """The strings of an obligation as bare text that `until` ends, each followed by `tail`; none if there are none.
 
         Where they stand like other values (`alike`), a text that reads like one is read as one. If that would not
-        conform, such texts are not written.
+        conform, such texts are not written; nor are blank ones, unless they may be (`blank`).
         """
         lang, algebra = self.obligations.string_language(lits), self.obligations.algebra
-        if alike and any(
-            self.obligations.shapes(lits, kind) not in ((), (TOP[kind],)) for kind in _LOOKALIKES
-        ):
+        if alike and self.confusable(lits):
             lang = algebra.both([lang, algebra.table(texts_alone())])
+        if not blank:
+            lang = algebra.both([lang, algebra.table(texts_with_something())])
         row, exact = self.bare.text(lang, until, tail)
         if not exact:
             self.note(lits, "pattern", "format", "minLength", "maxLength", "enum", "const")
         yield from [row] if row is not None else []
 
     def confusable(self, lits: Lits) -> bool:
-        """Whether a value may be something else than a string, but not anything: a text could be read as what it may not."""
-        return any(self.obligations.shapes(lits, kind) not in ((), (TOP[kind],)) for kind in _LOOKALIKES)
+        """Whether a value may be something else than a string, but not anything: a text could be read as what it may not.
+
+        Who reads the call takes of a schema only what `kinds` sees: where that leaves a kind open, a text that is
+        spelled like it is read as one, whatever else the schema says of it.
+        """
+        read = self.read(lits)
+        return any(
+            shapes != (TOP[kind],) and (shapes or kind in read)
+            for kind in _LOOKALIKES
+            for shapes in [self.obligations.shapes(lits, kind)]
+        )
+
+    def read(self, lits: Lits) -> Kinds:
+        """The kinds that a value may be of, for all that whoever reads it sees."""
+        document = self.obligations.document
+        said = [document[number >> 1].value for number in lits if not number & 1]
+        root = document[document.root].value
+        return frozenset[str]().union(*(kinds(schema, root) for schema in said)) if said else ALL_KINDS
 
 
 @cache
@@ -193,6 +212,13 @@ def texts_alone() -> Table:
     words = [algebra.cat(algebra.text(word), algebra.repeat(algebra.chars(_SPACES), 0)) for word in _WORDS]
     alike = algebra.either([algebra.cat(algebra.chars(_BEGINNINGS), ALL), *words])
     return automaton.build(algebra, algebra.negate(alike))
+
+
+@cache
+def texts_with_something() -> Table:
+    """The texts that are not blank."""
+    algebra = Algebra()
+    return automaton.build(algebra, algebra.negate(algebra.repeat(algebra.chars(_SPACES), 0)))
 
 
 def _is_simple(shape: Object, required: set[str]) -> bool:

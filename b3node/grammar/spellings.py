@@ -12,7 +12,7 @@ from b3node.grammar.marks import Marks
 from b3node.grammar.obligations import Obligations
 from b3node.grammar.regular import ALL, Lang
 from b3node.grammar.rules import Row, Times
-from b3node.grammar.shapes import TYPES, Array, Lits, Type, lit
+from b3node.grammar.shapes import TOP, TYPES, Array, Lits, Type, lit
 from b3node.grammar.spelled import Spelled
 from b3node.grammar.strings import literal
 
@@ -190,7 +190,14 @@ class Nested(Deep):
 
     def texts(self, lits: Lits) -> Iterator[Row]:
         """Strings as they are."""
-        yield from self.string(lits, self._lead or "<", ())
+        yield from self.string(lits, self._lead or "<", (), blank=self._may_be_blank(lits))
+
+    def _may_be_blank(self, lits: Lits) -> bool:
+        """Whether an element with nothing in it conforms: it is read as null, or as an empty string where none may be."""
+        null = self.obligations.shapes(lits, "null")
+        if null or "null" in self.read(lits):
+            return null == (TOP["null"],)
+        return self.obligations.algebra.matches(self.obligations.string_language(lits), "")
 
     def items(self, item: int, low: int, high: int) -> Row:
         """An element for each item."""

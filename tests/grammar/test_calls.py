@@ -216,6 +216,49 @@ def test_an_object_that_must_have_a_member_is_not_written_without(calls, inside,
     assert found.loosened or all(matches(name, text) for deltas in said for name, text in calls_in(deltas))
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"not": {"pattern": "^a"}},
+        {"not": {"type": "null"}},
+        {"not": {"type": ["number", "boolean"]}},
+        {"type": ["string", "array"], "minItems": 1},
+        {"type": "string", "minLength": 1},
+    ],
+)
+@pytest.mark.parametrize("calls", FORMS.values(), ids=FORMS)
+def test_no_text_is_written_that_would_be_read_as_what_may_not_be(calls, asked) -> None:
+    """Whoever reads a call sees types and alternatives only; what the rest of a schema forbids is not spelled.
+
+    Elements cannot say of any member what it is called at both ends, and say that they do not enforce it.
+    """
+    tool = taking({"type": "object", "properties": {"a": asked}, "required": ["a"]})
+    found, matches = required(Dialect(calls=calls), [tool]), judge([tool])
+    said = [
+        told(Reading(Dialect(calls=calls), calls=True), [tool], lambda *_: True, Model(found.grammar, ()).write(seed, 60))
+        for seed in range(8)
+    ]  # fmt: skip
+    assert found.loosened or all(matches(name, text) for deltas in said for name, text in calls_in(deltas))
+    assert not found.loosened or calls == FORMS["nested"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "right", "wrong"),
+    [
+        ({"not": {"pattern": "^a"}}, ["b", "nul"], ["null", "12", "true", "", " "]),
+        ({"type": "string"}, ["null", "12", ""], []),
+        ({"type": "string", "minLength": 1}, ["null", " a"], ["", "  "]),
+        ({"type": ["string", "null"]}, ["a", ""], ["12x~"]),
+    ],
+)
+def test_bare_texts_that_look_like_other_values(engine, asked, right, wrong) -> None:
+    """In elements: a string that nothing else could be is written as it is, also where it looks like a number."""
+    tool = taking({"type": "object", "properties": {"a": asked}, "required": ["a"]})
+    gbnf = required(Dialect(calls=FORMS["nested"]), [tool]).grammar
+    assert [text for text in right if not engine.takes(gbnf, f"~<f f>~<a>{text}~</a>~</f>")] == []
+    assert [text for text in wrong if engine.takes(gbnf, f"~<f f>~<a>{text}~</a>~</f>")] == []
+
+
 # -------------------------------------------------------------------------------------------------------- choices
 
 
