@@ -173,7 +173,7 @@ def test_python_words_are_written_where_a_family_writes_them(engine) -> None:
     assert not engine.takes(gbnf, "!f(a=[true])")
 
 
-FORMS = {param.id: param.values[0] for param in SPELLED}
+FORMS: dict[Any, Any] = {param.id: param.values[0] for param in SPELLED}
 
 
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
