@@ -21,11 +21,11 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Final
 
+from b3node.dialects.kinds import ALL as ALL_KINDS, Kinds, kinds
 from b3node.grammar import automaton
 from b3node.grammar.bare import Bare
 from b3node.grammar.charset import Charset, union
 from b3node.grammar.compiler import Compiler
-from b3node.grammar.kinds import ALL as ALL_KINDS, Kinds, kinds
 from b3node.grammar.marks import Marks
 from b3node.grammar.names import name_classes, names_of
 from b3node.grammar.obligations import Obligations

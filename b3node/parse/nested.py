@@ -9,8 +9,8 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from b3node.dialects.dialect import NestedArguments
+from b3node.dialects.kinds import Kinds, element, kinds, member
 from b3node.dialects.outline import MARK
-from b3node.grammar.kinds import Kinds, element, kinds, member
 from b3node.parse.call import DEEPEST, Call, escaped
 from b3node.parse.markers import Markers, spelled
 from b3node.parse.source import Source, Step, Unlike

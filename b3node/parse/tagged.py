@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from b3node.dialects.dialect import TaggedArguments
-from b3node.grammar.kinds import STRING, Kinds, kind_of, kinds, member
+from b3node.dialects.kinds import STRING, Kinds, kind_of, kinds, member
 from b3node.parse.call import Call, encode, escaped
 from b3node.parse.literals import END, NOTHING, converted, value
 from b3node.parse.markers import Markers, Spelled, marked, spelled

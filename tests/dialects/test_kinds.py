@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from b3node.grammar.kinds import ALL, element, kinds, member
+from b3node.dialects.kinds import ALL, element, kinds, member
 
 ROOT = {
     "$defs": {
