@@ -90,7 +90,7 @@ def _run(options: argparse.Namespace, model: Path) -> dict[str, Any]:
         "at": f"{began:%Y-%m-%d %H:%M} UTC",
         "machine": about,
         "scale": msgspec.to_builtins(scale),
-        "commands": {plan.name: list(plan.command) for plan in plans},
+        "commands": {plan.name: plan.shown for plan in plans},
         "repetitions": msgspec.to_builtins(repetitions),
         "table": table.plain(table.lines(repetitions, judge=scale is FULL)),
     }

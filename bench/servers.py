@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import http.client
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -39,6 +40,8 @@ SLOTS: Final = 16
 LOAD_WITHIN: Final = 120.0
 """Seconds that a server may take to start."""
 _POLL: Final = 0.02
+_FOLDERS: Final = re.compile(r"(?<![^=])/.*/")
+"""Where a path is, at the beginning of an argument or behind a sign of equality."""
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -48,6 +51,11 @@ class Plan(msgspec.Struct, frozen=True):
     command: tuple[str, ...]
     ready: str
     environment: dict[str, str]
+
+    @property
+    def shown(self) -> list[str]:
+        """The command without the folders of the machine at hand."""
+        return [_FOLDERS.sub("", part) for part in self.command]
 
 
 class Running(msgspec.Struct, frozen=True):

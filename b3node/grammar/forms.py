@@ -47,7 +47,7 @@ def _divisor(value: object, _: list[object]) -> bool:
 def _type(value: object, _: list[object]) -> bool:
     if type(value) is str:
         return value in _NAMES
-    return _words(value, _) and bool(value) and _NAMES.issuperset(value)  # type: ignore[arg-type]
+    return _words(value, _) and bool(value) and _NAMES.issuperset(value)  # type: ignore[arg-type]  # a list, by `_words`
 
 
 def _words(value: object, _: list[object]) -> bool:
