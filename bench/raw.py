@@ -91,7 +91,8 @@ class Loop:
         params.n_ctx, params.n_batch, params.n_ubatch = cells, BATCH, BATCH
         params.n_seq_max = params.n_outputs_max = SLOTS
         params.kv_unified = params.no_perf = True
-        params.flash_attn_type = 0  # as b3node has it on a CPU
+        if not lib.llama_supports_gpu_offload():
+            params.flash_attn_type = 0  # as b3node has it on a CPU
         params.n_threads = params.n_threads_batch = threads
         self._context = lib.llama_init_from_model(model, params)
         self._n_vocab = lib.llama_vocab_n_tokens(lib.llama_model_get_vocab(model))

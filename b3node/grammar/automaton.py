@@ -19,6 +19,7 @@ from b3node.grammar.regular import (
     everything,
     filled,
     is_everything,
+    joined,
 )
 
 NOTHING: Table = ((), ())
@@ -120,16 +121,8 @@ def predecessors(rows: list[Edges]) -> list[list[int]]:
 
 
 def _merged(row: Edges, block: list[int]) -> Edges:
-    out: list[tuple[int, int, int]] = []
-    for lo, hi, state in row:
-        to = block[state]
-        if to < 0:
-            continue
-        if out and out[-1][2] == to and out[-1][1] + 1 == lo:
-            out[-1] = (out[-1][0], hi, to)
-        else:
-            out.append((lo, hi, to))
-    return tuple(out)
+    """Edges to blocks of states instead of states; a dead state is in none (-1)."""
+    return joined(((lo, hi, block[state]) for lo, hi, state in row), -1)
 
 
 def _alive(accepting: list[bool], back: list[list[int]]) -> list[bool]:

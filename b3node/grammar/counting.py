@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from b3node.grammar.automaton import NOTHING, ordered, predecessors, reduced
-from b3node.grammar.regular import Edges, Table, TooLarge
+from b3node.grammar.regular import Edges, Table, TooLarge, joined
 
 
 def within(table: Table, low: int, high: int, limit: int) -> Table:
@@ -44,16 +44,7 @@ def _layers(rows: tuple[Edges, ...], low: int, high: int, limit: int) -> list[se
 
 def _led(row: Edges, below: dict[int, int]) -> Edges:
     """Edges to where the states that they lead to are in the next layer."""
-    out: list[tuple[int, int, int]] = []
-    for lo, hi, state in row:
-        to = below.get(state)
-        if to is None:
-            continue
-        if out and out[-1][2] == to and out[-1][1] + 1 == lo:
-            out[-1] = (out[-1][0], hi, to)
-        else:
-            out.append((lo, hi, to))
-    return tuple(out)
+    return joined(((lo, hi, below.get(state, -1)) for lo, hi, state in row), -1)
 
 
 def narrowed(table: Table, longest: int, limit: int) -> Table:

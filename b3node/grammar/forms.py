@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Final
+from typing import Final, TypeGuard
 
 from b3node.grammar.document import LISTS, MAPS, ONES
 
@@ -47,15 +47,19 @@ def _divisor(value: object, _: list[object]) -> bool:
 def _type(value: object, _: list[object]) -> bool:
     if type(value) is str:
         return value in _NAMES
-    return _words(value, _) and bool(value) and _NAMES.issuperset(value)  # type: ignore[arg-type]  # a list, by `_words`
+    return _are_words(value) and bool(value) and _NAMES.issuperset(value)
 
 
-def _words(value: object, _: list[object]) -> bool:
+def _are_words(value: object) -> TypeGuard[list[str]]:
     return type(value) is list and set(map(type, value)) <= {str} and len(set(value)) == len(value)
 
 
+def _words(value: object, _: list[object]) -> bool:
+    return _are_words(value)
+
+
 def _some_words(value: object, _: list[object]) -> bool:
-    return _words(value, _) and bool(value)
+    return _are_words(value) and bool(value)
 
 
 def _some_values(value: object, _: list[object]) -> bool:
@@ -88,8 +92,8 @@ def _table(value: object, todo: list[object]) -> bool:
     return True
 
 
-def _wordlists(value: object, todo: list[object]) -> bool:
-    return type(value) is dict and all(_words(each, todo) for each in value.values())
+def _wordlists(value: object, _: list[object]) -> bool:
+    return type(value) is dict and all(_are_words(each) for each in value.values())
 
 
 def _dependencies(words: _Form) -> _Form:

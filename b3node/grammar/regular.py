@@ -277,7 +277,7 @@ class Algebra:
             case "and":
                 return self._fold([self.edges(part) for part in key[1]], self.both)
             case "not":
-                return _coalesce((lo, hi, self.negate(to)) for lo, hi, to in filled(self.edges(key[1])))
+                return joined((lo, hi, self.negate(to)) for lo, hi, to in filled(self.edges(key[1])))
             case "rep":
                 return self._derive_repeat(key[1], key[2], key[3])
             case "dfa":
@@ -288,12 +288,12 @@ class Algebra:
                 return ()
 
     def _derive_cat(self, a: Lang, b: Lang) -> Edges:
-        first = _coalesce((lo, hi, self._cat2(to, b)) for lo, hi, to in self.edges(a))
+        first = joined((lo, hi, self._cat2(to, b)) for lo, hi, to in self.edges(a))
         return self._fold([first, self.edges(b)], self.either) if self.nullable(a) else first
 
     def _derive_repeat(self, part: Lang, low: int, high: int) -> Edges:
         rest = self.repeat(part, max(low - 1, 0), high - 1 if high > 0 else -1)
-        return _coalesce((lo, hi, self._cat2(to, rest)) for lo, hi, to in self.edges(part))
+        return joined((lo, hi, self._cat2(to, rest)) for lo, hi, to in self.edges(part))
 
     def _fold(self, rows: Sequence[Edges], join: Callable[[Iterable[Lang]], Lang]) -> Edges:
         """One edge list out of several: `join` gets the targets on every piece where any list has an edge."""
@@ -317,7 +317,7 @@ class Algebra:
             if key not in memo:
                 memo[key] = join(key)
             out.append((start, stop - 1, memo[key]))
-        return _coalesce(out)
+        return joined(out)
 
     def step(self, lang: Lang, point: int) -> Lang:
         """What is left of the language after one code point."""
@@ -335,10 +335,11 @@ class Algebra:
         return self.nullable(lang)
 
 
-def _coalesce(rows: Iterable[tuple[int, int, Lang]]) -> Edges:
-    out: list[tuple[int, int, Lang]] = []
+def joined(rows: Iterable[tuple[int, int, int]], void: int = VOID) -> Edges:
+    """Edges in their order, those to `void` left out, neighbours that lead to the same state made one."""
+    out: list[tuple[int, int, int]] = []
     for lo, hi, to in rows:
-        if to == VOID:
+        if to == void:
             continue
         if out and out[-1][2] == to and out[-1][1] + 1 == lo:
             out[-1] = (out[-1][0], hi, to)
