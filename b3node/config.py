@@ -67,7 +67,8 @@ class ModelConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     that run at once, `gpu_layers` how many layers go to the GPU (all, when not said), `threads` how many
     CPU threads compute, `host_cache` the bytes of host memory for prefixes that leave the KV cache,
     `flash_attention` whether it is used (on a GPU, when not said), `kv_type` how the cache stores
-    keys and values (`f32` twice as large as `f16`, `q8_0` half), `token_gap`
+    keys and values (`f32` twice as large as `f16`, `q8_0` half), `drafts` whether tokens that are likely
+    to come are computed ahead where that pays, `token_gap`
     the seconds that a running stream may wait because of a new prompt, `thinking` the tokens of a thought.
     """
 
@@ -80,6 +81,7 @@ class ModelConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     host_cache: Memory | None = None
     flash_attention: bool | None = None
     kv_type: KvType = "f16"
+    drafts: bool = True
     token_gap: Gap | None = None
     thinking: Budgets | None = None
     max_request_bytes: Bytes = MAX_REQUEST_BYTES

@@ -305,7 +305,7 @@ class _NoModel:
         self._count = 0
 
     def start(self, plan: Plan) -> None:
-        self._count = sum(chunk.logits for chunk in plan.chunks)
+        self._count = sum(chunk.rows for chunk in plan.chunks)
 
     def rows(self) -> Rows:
         return self._rows[: self._count]
@@ -324,6 +324,7 @@ def _running(count: int, n_vocab: int) -> Scheduler:
         slots=2 * COUNTS[-1],
         waiting=32,
         batch=512,
+        surcharge=1.0,
         stateful=False,
         window=0,
         hot=1000,
@@ -344,7 +345,7 @@ def _running(count: int, n_vocab: int) -> Scheduler:
 
 
 def _apply(scheduler: Scheduler, plan: Plan) -> Step:
-    drawn = {sequence.slot: [TOKEN] for sequence in scheduler.draws(plan)}
+    drawn = {chunk.slot: [TOKEN] for _, chunk in scheduler.draws(plan)}
     return scheduler.apply(plan, drawn, now=0.0, seconds=STEP_SECONDS)
 
 

@@ -27,7 +27,7 @@ from typing import Final
 
 import msgspec
 
-from b3node.engine.plan import Clear, Drop, Forget, Load, Move, Point, Restore, Save, Share
+from b3node.engine.plan import Clear, Drop, Forget, Load, Move, Point, Restore, Save, Share, Trim
 from b3node.engine.runs import Ids, Run, walk
 from b3node.engine.shelf import Shelf
 
@@ -151,6 +151,10 @@ class Cells:
         held.length += len(tokens)
         self.used += len(tokens)
         self.locked += len(tokens)
+
+    def trim(self, slot: int) -> None:
+        """Forgets positions of a running slot below that were computed and never added here; dense models only."""
+        self.moves.append(Trim(slot, self._held[slot].length))
 
     def point(self, slot: int) -> None:
         """Copies the recurrent state of a slot as it stands, so that it can be entered here again."""

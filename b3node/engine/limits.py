@@ -19,6 +19,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     waiting: int
     batch: int
     """Tokens that one step can hold."""
+    surcharge: float
+    """What a further token adds to a step of one token, in such steps. From 1 on nothing is computed that is only likely
+    to be said; nor may it be with `stateful`, where nothing that was computed can be taken back."""
     stateful: bool
     """Whether a prefix can be entered only where its state was copied (recurrent and windowed layers)."""
     window: int

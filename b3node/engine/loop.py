@@ -8,6 +8,7 @@ to the process: the front restarts it.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Sequence as Many
 from typing import Protocol
 
@@ -129,22 +130,41 @@ class Loop:
         return self._scheduler.apply(plan, drawn, now=now, seconds=now - begun)
 
     def _draw(self, plan: Plan, rows: Rows) -> dict[int, Many[int]]:
-        """The new tokens for each row, by the slot that asked for it."""
-        sequences = self._scheduler.draws(plan)
-        return {sequence.slot: self._next(sequence, rows[i]) for i, sequence in enumerate(sequences)}
+        """The new tokens for each slot that asked for rows."""
+        drawn: dict[int, Many[int]] = {}
+        at = 0
+        for sequence, chunk in self._scheduler.draws(plan):
+            drawn[chunk.slot] = self._following(sequence, chunk.draft, rows[at : at + chunk.rows])
+            at += chunk.rows
+        return drawn
 
-    def _next(self, sequence: Sequence, row: Row) -> Many[int]:
-        """What follows in a sequence: a drawn token and what is forced behind it, or what an answer must begin with.
+    def _following(self, sequence: Sequence, draft: Many[int], rows: Rows) -> Many[int]:
+        """The tokens that follow in a sequence: as long as they are those that were drafted, there is a row for the next.
+
+        A row behind a token that was not drawn says nothing, and is not looked at; so a draft decides how many tokens a
+        step brings, and none of them.
+        """
+        tokens = self._first(sequence, rows[0])
+        while len(tokens) <= len(draft) and tokens == draft[: len(tokens)]:
+            tokens += self._next(sequence, rows[len(tokens)])
+        return tokens
+
+    def _first(self, sequence: Sequence, row: Row) -> array[int]:
+        """What follows first: what an answer must begin with, or what is drawn."""
+        constraint, jump = sequence.constraint, self._jump
+        if constraint is None or jump is None or sequence.generated or greedy(row) == BROKEN:
+            return self._next(sequence, row)
+        return array("i", jump.over(constraint)) or self._next(sequence, row)
+
+    def _next(self, sequence: Sequence, row: Row) -> array[int]:
+        """A drawn token, and what is forced behind it.
 
         Whether something is forced is asked wherever a token was drawn, so a seed repeats an answer.
         """
-        constraint, jump = sequence.constraint, self._jump
-        if constraint is None or jump is None:
-            return [draw(sequence, row)]
-        if not sequence.generated and greedy(row) != BROKEN and (forced := jump.over(constraint)):
-            return forced
-        token = draw(sequence, row)
-        return [token, *jump.over(constraint)] if token >= 0 else [token]
+        tokens = array("i", (draw(sequence, row),))
+        if sequence.constraint is not None and self._jump is not None and tokens[0] >= 0:
+            tokens.extend(self._jump.over(sequence.constraint))
+        return tokens
 
     def _tell(self) -> None:
         """Tells the front what it has not heard yet."""

@@ -13,6 +13,13 @@ class Drop(msgspec.Struct, frozen=True):
     slot: int
 
 
+class Trim(msgspec.Struct, frozen=True):
+    """Forget what `slot` holds from position `length` on: drafted tokens that were not drawn."""
+
+    slot: int
+    length: int
+
+
 class Share(msgspec.Struct, frozen=True):
     """Let `target` (empty) read the first `length` positions of `source`, without computing them."""
 
@@ -63,16 +70,36 @@ class Clear(msgspec.Struct, frozen=True):
     """Wipe the whole cache, numbers and all, and everything in host memory."""
 
 
-Move = Clear | Drop | Share | Save | Load | Point | Restore | Forget
+Move = Clear | Drop | Trim | Share | Save | Load | Point | Restore | Forget
 
 
 class Chunk(msgspec.Struct, frozen=True):
-    """Positions `start` .. `start + len(tokens)` of `slot` to compute; `logits` asks for the last one's row."""
+    """Positions `start` .. `start + len(tokens)` of `slot` to compute.
+
+    `logits` asks for a row of logits behind the last known token. The last `drafted` tokens are not known but
+    guessed, and each has a row of its own then, in their order.
+    """
 
     slot: int
     start: int
     tokens: array[int]
     logits: bool
+    drafted: int = 0
+
+    @property
+    def known(self) -> int:
+        """How many of its tokens are known."""
+        return len(self.tokens) - self.drafted
+
+    @property
+    def draft(self) -> array[int]:
+        """Those that are not."""
+        return self.tokens[self.known :]
+
+    @property
+    def rows(self) -> int:
+        """Rows of logits that it asks for."""
+        return self.drafted + 1 if self.logits else 0
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -88,3 +115,8 @@ class Plan(msgspec.Struct, frozen=True):
     def tokens(self) -> int:
         """Positions that this step computes."""
         return sum(len(chunk.tokens) for chunk in self.chunks)
+
+    @property
+    def drafted(self) -> int:
+        """How many of them are only guessed."""
+        return sum(chunk.drafted for chunk in self.chunks)

@@ -1,4 +1,4 @@
-"""Who computes how much of the next step: running streams first, then prompts.
+"""Who computes how much of the next step: running streams first, then prompts, else guesses.
 
 A chunk of a stateful model ends where its state is to be copied: at the prompt's marks, and every `POINT_EVERY`
 tokens of an answer, so that an answer which is sent back changed is not computed all again.
@@ -6,7 +6,8 @@ tokens of an answer, so that an answer which is sent back changed is not compute
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from array import array
+from collections.abc import Collection, Iterator
 from typing import Final
 
 from b3node.engine.governor import Governor
@@ -21,16 +22,18 @@ POINT_EVERY: Final = 256
 class Portions:
     """Divides steps among sequences; changes nothing."""
 
-    def __init__(self, limits: Limits, governor: Governor, windows: Windows) -> None:
+    def __init__(self, limits: Limits, governor: Governor, windows: Windows, eog: frozenset[int]) -> None:
         self._limits = limits
+        self._eog = eog
         self._governor = governor
         self._windows = windows
 
-    def chunks(self, running: Collection[Sequence]) -> list[Chunk]:
+    def chunks(self, running: Collection[Sequence], free: int) -> list[Chunk]:
         """Streams first, then prompts in order of admission, within the allowance.
 
         A stream computes one token, and of what is known behind it what fits: no more than half of the allowance
-        where a prompt waits.
+        where a prompt waits. Where none does, and cells are left of the `free` ones, it computes what it is likely to
+        say, too.
         """
         streams = [s for s in running if s.answering]
         prompts = [s for s in running if not s.answering]
@@ -45,7 +48,38 @@ class Portions:
             if room > 0:
                 chunks.append(self._chunk(sequence, room))
                 room -= len(chunks[-1].tokens)
+        if streams and not prompts:
+            wanted = sum(len(chunk.tokens) for chunk in chunks)
+            room = min(room, free - wanted, self._limits.slots - len(streams))
+            return list(self._with_drafts(streams, chunks, room))
         return chunks
+
+    def _with_drafts(self, streams: list[Sequence], chunks: list[Chunk], room: int) -> Iterator[Chunk]:
+        """The chunks of streams, and behind them at most `room` tokens that are guessed."""
+        price = self._price(len(streams))
+        for sequence, chunk in zip(streams, chunks, strict=True):
+            draft = self._draft(sequence, chunk, room, price)
+            room -= len(draft)
+            yield (
+                Chunk(chunk.slot, chunk.start, chunk.tokens + draft, chunk.logits, len(draft))
+                if draft
+                else chunk
+            )
+
+    def _price(self, streams: int) -> float:
+        """What one more token for each of so many streams adds to their step, in such steps."""
+        added = streams * self._limits.surcharge
+        return added / (1.0 - self._limits.surcharge + added)
+
+    def _draft(self, sequence: Sequence, chunk: Chunk, room: int, price: float) -> array[int]:
+        """What is guessed to follow a chunk, and never more than its sequence may still say behind the next token.
+
+        Who is under suspicion of having broken a step is given nothing to compute that it may not say.
+        """
+        if sequence.drafter is None or sequence.suspect or not chunk.logits:
+            return array("i")
+        most = min(room, sequence.limit - len(sequence.known) - 1)
+        return sequence.drafter.draft(most, price, self._eog)
 
     def worth_a_point(self, sequence: Sequence) -> bool:
         """Whether someone may want to go on from where a sequence stands now."""

@@ -29,6 +29,7 @@ import numpy as np
 
 from b3node.engine.cells import Cells, Match
 from b3node.engine.constraint import DEAD_END, Constraint
+from b3node.engine.draft import Drafts
 from b3node.engine.governor import Governor
 from b3node.engine.leader import leader_ahead
 from b3node.engine.limits import Limits
@@ -67,9 +68,10 @@ class Scheduler:
         self.cells = Cells(limits.cells, shelf, stateful=limits.stateful)
         self.governor = governor
         self._windows = Windows(limits, self.cells)
-        self._portions = Portions(limits, governor, self._windows)
+        self._portions = Portions(limits, governor, self._windows, eog)
         self.waiting = Queue(limits.waiting)
         self.running: dict[int, Sequence] = {}
+        self._drafts = Drafts()
         self._eog = eog
         self._pieces = pieces
         self._slots = list(range(limits.slots - 1, -1, -1))
@@ -84,6 +86,8 @@ class Scheduler:
         and no constraint that keeps it.
         """
         sequence = Sequence.of(submit, n_ctx=self.limits.n_ctx, now=now, constraint=constraint)
+        if self.limits.surcharge < 1.0:
+            sequence.drafter = self._drafts.of(sequence.namespace, sequence.known)
         known = sequence.known
         if (
             (constraint is None and (submit.grammar is not None or submit.outline is not None))
@@ -119,39 +123,35 @@ class Scheduler:
             self.cells.total = self.limits.cells
         self._admit(now)
         self._cool()
-        chunks = self._portions.chunks(self.running.values())
+        chunks = self._chunks()
         while self._lacking(chunks) and self._pause():
-            chunks = self._portions.chunks(self.running.values())
+            chunks = self._chunks()
         return Plan(self.cells.take_moves(), tuple(chunks))
 
     def apply(self, plan: Plan, drawn: Mapping[int, Many[int]], *, now: float, seconds: float) -> Step:
-        """Takes in a computed plan: `drawn` maps a slot to its new tokens (or to `BROKEN` or `DEAD_END` alone).
+        """Takes in a computed plan: `drawn` maps a slot to its new tokens, the last of which may be `BROKEN` or `DEAD_END`.
 
-        The first is drawn from the slot's row, or forced like those behind it. `seconds` is how long the step took.
-        Returns all that the front must hear.
+        The first is drawn from the slot's row, or forced; those behind it are forced, or drawn from the rows behind
+        drafted tokens. `seconds` is how long the step took. Returns all that the front must hear.
         """
         broken: list[Sequence] = []
         streams = 0
         for chunk in plan.chunks:
             sequence = self.running[chunk.slot]
             streams += sequence.answering
-            sequence.computed += len(chunk.tokens)
-            self.cells.extend(chunk.slot, chunk.tokens)
-            if self._portions.worth_a_point(sequence):
-                self.cells.point(chunk.slot)
-            if chunk.logits and drawn[chunk.slot][0] == BROKEN:
+            tokens = drawn[chunk.slot] if chunk.logits else ()
+            self._computed(sequence, chunk, tokens)
+            if not self._take(sequence, tokens, now):
                 broken.append(sequence)
-            elif chunk.logits:
-                self._take(sequence, drawn[chunk.slot], now)
         self.cells.total = max(self.cells.total, min(self.cells.used, self.limits.cells))  # seen to fit
         if broken:
             self._heal(broken, now)
         self.governor.observe(prompt_tokens=plan.tokens - streams, streams=streams, seconds=seconds)
         return self._step(seconds)
 
-    def draws(self, plan: Plan) -> list[Sequence]:
-        """The sequences whose rows the plan asks for, in the order of the rows; changes nothing."""
-        return [self.running[chunk.slot] for chunk in plan.chunks if chunk.logits]
+    def draws(self, plan: Plan) -> list[tuple[Sequence, Chunk]]:
+        """The sequences that the plan asks rows for, in the order of the rows, with their chunks; changes nothing."""
+        return [(self.running[chunk.slot], chunk) for chunk in plan.chunks if chunk.logits]
 
     def lose(self, plan: Plan, *, now: float) -> Step:
         """Takes in a step that failed half-way: nothing that the cache holds is worth anything any more."""
@@ -165,6 +165,8 @@ class Scheduler:
         """
         self.cells.total = min(self.cells.total, self.cells.used + max(plan.tokens - 1, 0))
         youngest = self.running[plan.chunks[-1].slot]
+        if plan.drafted:
+            return self._step(0.0)  # there is no room for as many guesses
         if self.cells.kept:
             self._keep_nothing()
         elif len(plan.chunks) > 1:
@@ -272,6 +274,9 @@ class Scheduler:
 
     # -- making room -----------------------------------------------------------------------------------
 
+    def _chunks(self) -> list[Chunk]:
+        return self._portions.chunks(self.running.values(), self.cells.free)
+
     def _lacking(self, chunks: list[Chunk]) -> bool:
         """Whether the chunks need cells that do not exist even after giving up every kept slot."""
         wanted = sum(len(chunk.tokens) for chunk in chunks)
@@ -292,19 +297,31 @@ class Scheduler:
 
     # -- ends ----------------------------------------------------------------------------------------
 
-    def _take(self, sequence: Sequence, tokens: Many[int], now: float) -> None:
-        """Appends new tokens to their sequence, and ends it where it ends."""
+    def _computed(self, sequence: Sequence, chunk: Chunk, tokens: Many[int]) -> None:
+        """A chunk was computed, behind which `tokens` follow: what was drafted and is not among them is forgotten."""
+        right = chunk.known + _agreed(chunk.draft, tokens)
+        sequence.computed += right
+        self.cells.extend(chunk.slot, chunk.tokens[:right])
+        if right < len(chunk.tokens):
+            self.cells.trim(chunk.slot)
+        if self._portions.worth_a_point(sequence):
+            self.cells.point(chunk.slot)
+
+    def _take(self, sequence: Sequence, tokens: Many[int], now: float) -> bool:
+        """Appends new tokens to their sequence, and ends it where it ends; False where one is `BROKEN`."""
         for token in tokens:
+            if token == BROKEN:
+                return False
             if (reason := self._taken(sequence, token, now)) is not None:
                 self._leave(sequence, reason, now)
-                return
+                break
+        return True
 
     def _taken(self, sequence: Sequence, token: int, now: float) -> FinishReason | None:
         """Appends a token to its sequence; why the sequence ends with it, None if it does not."""
         if token == DEAD_END:
             return "failed"
-        sequence.known.append(token)
-        sequence.suspect = False
+        sequence.append(token)
         if sequence.generated == 1:
             sequence.first_token = now
         if token in self._eog:
@@ -369,3 +386,9 @@ class Scheduler:
 
     def _step(self, seconds: float) -> Step:
         return self._report.take(running=len(self.running), waiting=len(self.waiting), seconds=seconds)
+
+
+def _agreed(draft: Many[int], tokens: Many[int]) -> int:
+    """How many tokens both begin with."""
+    pairs = enumerate(zip(draft, tokens, strict=False))
+    return next((count for count, (left, right) in pairs if left != right), min(len(draft), len(tokens)))

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from b3node.engine.constraint import Constraint
+from b3node.engine.draft import Drafter
 from b3node.engine.guide import Guide
 from b3node.engine.messages import Submit
 
@@ -39,6 +40,8 @@ class Sequence:
     marks: tuple[int, ...] = ()
     constraint: Constraint | None = None
     """Where it stands in its grammar or outline: behind the last generated token, also while it is paused."""
+    drafter: Drafter | None = None
+    """Guesses its next tokens; None where a wrong guess could not be taken back."""
     marked: Mapping[int, bytes] = field(default_factory=dict)
     """What the front is told of special tokens; the others say what they say."""
     computed: int = 0
@@ -74,6 +77,13 @@ class Sequence:
             constraint=constraint,
             marked=constraint.marked if isinstance(constraint, Guide) else {},
         )
+
+    def append(self, token: int) -> None:
+        """A new token of the answer."""
+        self.known.append(token)
+        self.suspect = False
+        if self.drafter is not None:
+            self.drafter.feed()
 
     @property
     def pending(self) -> int:

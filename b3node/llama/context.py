@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from b3node.config import KvType
 from b3node.engine.backend import CellsFullError, DecodeError, Rows
-from b3node.engine.plan import Chunk, Clear, Drop, Forget, Load, Move, Plan, Point, Restore, Save, Share
+from b3node.engine.plan import Chunk, Clear, Drop, Forget, Load, Move, Plan, Point, Restore, Save, Share, Trim
 from b3node.llama.library import last_words, lib
 from b3node.llama.settings import Fit
 from b3node.llama.threads import Neighbours, Threads
@@ -69,7 +69,7 @@ class Batch:
         at = rows = 0
         for chunk in chunks:
             size = len(chunk.tokens)
-            if size == 1:  # a stream's: setting an element takes a tenth of the time that a slice does
+            if size == 1:  # most streams': setting an element takes a tenth of the time that a slice does
                 self.tokens[at], self.positions[at], self.slots[at] = chunk.tokens[0], chunk.start, chunk.slot
             else:
                 end = at + size
@@ -78,8 +78,8 @@ class Batch:
                 self.slots[at:end] = chunk.slot
                 self.logits[at:end] = 0
             at += size
-            self.logits[at - 1] = chunk.logits
-            rows += chunk.logits
+            self.logits[at - max(chunk.rows, 1) : at] = chunk.logits
+            rows += chunk.rows
         self.native.n_tokens = at
         return rows
 
@@ -189,6 +189,8 @@ class Context:
                 self._copies.clear()
             case Drop(slot=slot):
                 lib.llama_memory_seq_rm(self._memory, slot, -1, -1)
+            case Trim(slot=slot, length=length):
+                self._trim(slot, length)
             case Share(source=source, target=target, length=length):
                 lib.llama_memory_seq_cp(self._memory, source, target, 0, length)
             case Save(slot=slot, start=start, end=end, key=key):
@@ -205,6 +207,11 @@ class Context:
                 self._write(slot, self._copies[key], _PARTIAL)
             case Forget(key=key):
                 del self._copies[key]
+
+    def _trim(self, slot: int, length: int) -> None:
+        """Forgets the end of a slot. Raises `DecodeError` for a state that cannot be taken back."""
+        if not lib.llama_memory_seq_rm(self._memory, slot, length, -1):
+            raise DecodeError("the end of a sequence could not be forgotten")
 
     def _read(self, slot: int, flags: int) -> State:
         """A copy of a slot's state. Raises `DecodeError` when llama.cpp gives none."""
@@ -228,7 +235,7 @@ class Context:
         for chunk in plan.chunks:
             self._check_chunk(chunk)
             tokens += len(chunk.tokens)
-            rows += chunk.logits
+            rows += chunk.rows
         if tokens > self._batch.size:
             raise ValueError("a plan does not fit into the batch")
         if rows > self._slots:
@@ -240,7 +247,7 @@ class Context:
 
     def _check_chunk(self, chunk: Chunk) -> None:
         self._check_slot(chunk.slot)
-        if not chunk.tokens:
+        if not 0 <= chunk.drafted < len(chunk.tokens):
             raise ValueError("a plan has a chunk of nothing")
         if not 0 <= chunk.start <= self._cells - len(chunk.tokens):
             raise ValueError("a plan names a position that does not exist")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import sys
+import time
 from array import array
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from b3node.engine.backend import CellsFullError, DecodeError
-from b3node.engine.plan import Chunk, Drop, Plan
+from b3node.engine.plan import Chunk, Drop, Plan, Trim
 from b3node.engine.sampling import BROKEN, greedy
 from b3node.llama import library
 from b3node.llama.context import Context
@@ -24,6 +26,10 @@ from b3node.llama.vocab import Vocabulary, VocabularyError, size
 _ALL_LAYERS: Final = 999
 _PROOF: Final = 16
 """Tokens of the first decode: as a prompt is computed, not as a single token, and yet soon done."""
+_DRAFT: Final = 4
+"""Tokens of the steps that are timed to learn what one more of them costs, and ..."""
+_TIMED: Final = 3
+"""... how often such steps, and those of one token, are: the shortest counts."""
 _ROOM: Final = 2
 """Weights are read into memory of their own while they are at most this part of what is free."""
 _STEP: Final = 0.01
@@ -53,6 +59,8 @@ class Model:
         self.description = _description(pointer)
         self._why = "" if settings.threads else " (the physical cores, fewer while others need them)"
         self.token_bytes = self.state_bytes = 0
+        self.surcharge = 1.0
+        """What a further token adds to a step of one, in such steps; 1 where nothing computed can be taken back."""
         self._model = pointer
         try:
             # Making a context clears the memory of its cache, and holds no lock of the interpreter meanwhile.
@@ -124,9 +132,28 @@ class Model:
             if greedy(rows[0]) == BROKEN:
                 raise LoadError("the first decode gave no numbers: the weights are damaged, or overflow")
             self._measure(len(tokens))
+            if not self.stateful:
+                self.surcharge = self._surcharge(len(tokens))
             self.backend.run(Plan(moves=(Drop(0),)))
         except (CellsFullError, DecodeError) as error:
             raise LoadError(f"the first decode failed: {error}") from error
+
+    def _surcharge(self, start: int) -> float:
+        """Times steps behind `start` tokens of slot 0."""
+        one = more = math.inf
+        for _ in range(_TIMED):  # in turn, since a machine's pace drifts
+            one, more = min(one, self._time(start, 1)), min(more, self._time(start, _DRAFT))
+        added = max(more - one, 0.0) / (_DRAFT - 1)
+        return min(added / one, 1.0)
+
+    def _time(self, start: int, size: int) -> float:
+        """Seconds of a step of so many tokens, as of a draft."""
+        chunk = Chunk(0, start, array("i", [0] * size), logits=True, drafted=size - 1)
+        begun = time.perf_counter()
+        self.backend.run(Plan(chunks=(chunk,)))
+        seconds = time.perf_counter() - begun
+        self.backend.run(Plan(moves=(Trim(0, start),)))
+        return seconds
 
     def _measure(self, tokens: int) -> None:
         """Learns from slot 0, which holds so many tokens, what a token and a state take in host memory."""

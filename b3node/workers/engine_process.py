@@ -106,6 +106,7 @@ def _scheduler(model: Model, order: EngineOrder) -> Scheduler:
         slots=model.fit.slots,
         waiting=order.waiting,
         batch=model.fit.batch,
+        surcharge=model.surcharge if order.drafts else 1.0,
         stateful=model.stateful,
         window=model.window,
         hot=model.hot,

@@ -192,6 +192,7 @@ def _order(config: ModelConfig, queue: int) -> EngineOrder:
         host_cache=config.host_cache,
         flash_attention=config.flash_attention,
         kv_type=config.kv_type,
+        drafts=config.drafts,
         gap=config.token_gap,
         waiting=queue,
     )

@@ -28,6 +28,7 @@ class EngineOrder(msgspec.Struct, frozen=True, tag="engine_order", array_like=Tr
     waiting: int
     flash_attention: bool | None = None
     kv_type: KvType = "f16"
+    drafts: bool = True
 
 
 class PrepareOrder(msgspec.Struct, frozen=True, tag="prepare_order"):

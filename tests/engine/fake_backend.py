@@ -13,18 +13,22 @@ import numpy as np
 from b3node.engine.backend import CellsFullError, DecodeError, Rows
 from b3node.engine.constraint import Ahead, Ids, Mask
 from b3node.engine.lexicon import Lexicon
-from b3node.engine.plan import Clear, Drop, Forget, Load, Plan, Point, Restore, Save, Share
+from b3node.engine.plan import Clear, Drop, Forget, Load, Plan, Point, Restore, Save, Share, Trim
 
 N_VOCAB = 97
 EOG = 96
+PERIOD = 4
 
 
 def next_token(tokens: list[int]) -> int:
-    """What the fake model says after `tokens`: depends on every one of them and on their order."""
+    """What the fake model says after `tokens`: depends on every one of them and on their order.
+
+    It often repeats what it said a few tokens ago, so that guesses come true for a while.
+    """
     state = 7
     for token in tokens:
         state = (state * 31 + token + 1) % 1_000_003
-    return state % N_VOCAB
+    return state % N_VOCAB if state % 5 == 0 or len(tokens) < PERIOD else tokens[-PERIOD]
 
 
 PIECES = [bytes([i]) for i in range(N_VOCAB)]
@@ -135,7 +139,7 @@ class FakeBackend:
         fault = self.fault() if plan.chunks else None
         if fault == "full" or self.used + plan.tokens > self.cells:
             raise CellsFullError
-        rows = [row for chunk in plan.chunks if (row := self._compute(chunk)) is not None]
+        rows = [row for chunk in plan.chunks for row in self._compute(chunk)]
         if fault == "broken":
             raise DecodeError
         self._rows = np.stack(rows) if rows else np.empty((0, N_VOCAB), np.float32)
@@ -151,11 +155,21 @@ class FakeBackend:
                 self.held, self.state, self.copies = {}, {}, {}
             case Drop(slot=slot):
                 self.held[slot], self.state[slot] = [], ()
+            case Trim(slot=slot, length=length):
+                assert not self.stateful, "a state cannot be taken back"
+                assert len(self.held[slot]) > length > 0, "a trim of nothing, or of everything"
+                del self.held[slot][length:]
             case Share(source=source, target=target, length=length):
                 assert not self.held.get(target), "a share onto a slot that is not empty"
                 assert len(self.held[source]) >= length, "a share of what is not computed"
                 self.held[target] = self.held[source][:length]
                 self.state[target] = self.state[source]
+            case _:
+                self._copy(move)
+
+    def _copy(self, move):
+        """Moves to and from host memory."""
+        match move:
             case Save(slot=slot, start=start, end=end, key=key):
                 assert key not in self.copies
                 assert len(self.held[slot]) >= end > start
@@ -191,8 +205,10 @@ class FakeBackend:
         tokens = [token for _, token in held]
         if self.stateful:
             assert list(self.state[chunk.slot]) == tokens, "the state is not that of its position"
-        if not chunk.logits:
-            return None
+        ends = range(len(tokens) - chunk.drafted, len(tokens) + 1) if chunk.logits else ()
+        return [self._row(tokens[:end]) for end in ends]
+
+    def _row(self, tokens):
         row = np.full(N_VOCAB, -1.0, np.float32)
         row[next_token(tokens)] = 1.0
         return row

@@ -21,6 +21,7 @@ from tests.zoo import reference
 from tests.zoo.vocabulary import EOG
 
 GREEDY = Sampling(0.0, 1.0, 0)
+CHEAP = 0.02
 
 
 def submit(
@@ -50,12 +51,14 @@ class _Recording(Loop):
 
     said: dict[int, list[int]]
     computed = 0
+    drafted = 0
 
     def _draw(self, plan: Plan, rows: Rows) -> dict[int, Many[int]]:
         drawn = super()._draw(plan, rows)
         self.computed += plan.tokens
-        for sequence in self._scheduler.draws(plan):
-            if (new := drawn[sequence.slot])[0] != BROKEN:
+        for sequence, chunk in self._scheduler.draws(plan):
+            self.drafted += chunk.drafted
+            if (new := drawn[chunk.slot])[0] != BROKEN:
                 left = sequence.limit - len(sequence.known)
                 self.said.setdefault(sequence.id, []).extend(new[:left])
         return drawn
@@ -64,10 +67,12 @@ class _Recording(Loop):
 class Engine:
     """Serves `model` step by step. `tick` is how long everything seems to take, in seconds.
 
+    Where a model allows drafts they seem to cost next to nothing, so that there are many, good and bad ones.
+
     `said` are the tokens of each request, ends included; `pieces` the bytes that the front heard.
     """
 
-    def __init__(self, model: Model, *, tick: float = 0.001) -> None:
+    def __init__(self, model: Model, *, tick: float = 0.001, surcharge: float = CHEAP) -> None:
         order = EngineOrder(
             path="",
             ctx=None,
@@ -80,6 +85,7 @@ class Engine:
             waiting=64,
         )
         self.model = model
+        model.surcharge = 1.0 if model.stateful else surcharge
         self.scheduler = _scheduler(model, order)
         self.loop = _Recording(self.scheduler, model.backend, self, self._clock)
         self.said: dict[int, list[int]] = {}

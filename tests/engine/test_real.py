@@ -11,7 +11,7 @@ import pytest
 from b3node.engine.messages import Cancel, Sampling, Submit
 from b3node.engine.plan import Drop, Plan
 from b3node.llama.settings import Settings
-from tests.engine.real import Engine, judge, random_prompts, submit
+from tests.engine.real import CHEAP, Engine, judge, random_prompts, submit
 from tests.llama.damaged import POISON, poisoned
 from tests.llama.loaded import EXACT, chunk, ids, loaded
 from tests.zoo.architectures import ARCHITECTURES, Arch
@@ -204,6 +204,26 @@ def test_greedy_takes_the_likeliest_whatever_the_seed(zoo: Zoo, temperature: flo
         seeds = range(6)
         engine.serve(*(submit(n, prompt, sampling=Sampling(temperature, top_p, n)) for n in seeds))
         judge(engine, path, dict.fromkeys(seeds, prompt))
+
+
+@pytest.mark.parametrize("chance", [Sampling(0.0, 1.0, 1), Sampling(0.4, 1.0, 1), Sampling(0.7, 0.9, 2)])
+def test_what_is_guessed_changes_no_word(zoo: Zoo, chance: Sampling) -> None:
+    """Greedily and by chance, who quotes an earlier answer says with drafts what it says without, in fewer steps."""
+    path, prompt = zoo.scripted([branches(number) for number in range(30)]), ids(1, 20)
+    said, steps = {}, {}
+    for surcharge in (CHEAP, 1.0):
+        with loaded(path) as model:
+            engine = Engine(model, surcharge=surcharge)
+            engine.serve(submit(0, prompt, max_tokens=60, sampling=chance))
+            quoted = [*prompt, *engine.said[0], *prompt]
+            again = (
+                submit(n, quoted, max_tokens=60, sampling=msgspec.structs.replace(chance, seed=n))
+                for n in (1, 2, 3)
+            )
+            engine.serve(*again)
+            said[surcharge], steps[surcharge] = engine.said, engine.steps
+    assert said[CHEAP] == said[1.0]
+    assert steps[CHEAP] < steps[1.0]
 
 
 @pytest.mark.parametrize("arch", ["llama", "qwen35"])

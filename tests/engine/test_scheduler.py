@@ -3,15 +3,18 @@ from __future__ import annotations
 from array import array
 from unittest import mock
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from b3node.engine import portions
+from b3node.engine.backend import CellsFullError
 from b3node.engine.governor import Governor
 from b3node.engine.jump import Jump
 from b3node.engine.limits import Limits
 from b3node.engine.loop import Loop
 from b3node.engine.messages import Cancel, Finished, Sampling, Started, Submit
+from b3node.engine.plan import Plan
 from b3node.engine.scheduler import Scheduler
 from tests.engine.fake_backend import EOG, LEXICON, PIECES, Dictation, FakeBackend, continuation
 
@@ -52,6 +55,7 @@ class Rig:
         shelf=0,
         overlaps=False,
         dictating=False,
+        surcharge=0.1,
     ):
         self.now = 0.0
         self.inbox = []
@@ -63,6 +67,7 @@ class Rig:
             slots=slots,
             waiting=waiting,
             batch=batch,
+            surcharge=1.0 if stateful else surcharge,
             stateful=stateful,
             window=0,
             hot=hot,
@@ -345,6 +350,69 @@ def test_a_step_that_breaks_once_costs_nobody_anything() -> None:
     assert [rig.text[i] for i in range(3)] == [said(prompt, 12) for prompt in prompts]
 
 
+REPEATING = next(p for p in ([i, i + 1, i + 2] for i in range(90)) if EOG not in continuation(p, 40))
+
+
+def test_what_is_guessed_right_takes_fewer_steps_and_says_the_same() -> None:
+    steps, texts = {}, {}
+    for surcharge in (0.0, 1.0):
+        rig = Rig(surcharge=surcharge)
+        rig.step(submit(1, REPEATING, max_tokens=40))
+        steps[surcharge] = next(n for n in range(1, 100) if rig.step() or rig.scheduler.idle)
+        texts[surcharge] = rig.text[1]
+
+    assert texts[0.0] == texts[1.0] == said(REPEATING, 40)
+    assert steps[0.0] < 0.8 * steps[1.0]
+
+
+def test_guesses_are_computed_only_where_nothing_is_given_up_for_them() -> None:
+    """With no cell to spare, a prefix that is kept stays kept, and nobody is paused."""
+    rig = Rig(cells=len(REPEATING) + 40 + 20, parallel=2, surcharge=0.0)
+    rig.step(submit(1, [*range(20)], max_tokens=1))
+    assert rig.scheduler.cells.kept
+    rig.step(submit(2, REPEATING, max_tokens=40))
+    rig.drain()
+
+    assert rig.text[2] == said(REPEATING, 40)
+    assert rig.scheduler.cells.match("org", np.arange(20, dtype=np.int32)).resident == 20
+
+
+def test_a_step_that_only_guesses_made_too_large_costs_nobody_anything(monkeypatch) -> None:
+    rig = Rig(surcharge=0.0, parallel=1, slots=2)
+    refused: list[Plan] = []
+    start = rig.backend.start
+
+    def full_once(plan):
+        if plan.drafted and not refused:
+            refused.append(plan)
+            raise CellsFullError
+        start(plan)
+
+    monkeypatch.setattr(rig.backend, "start", full_once)
+    rig.step(submit(1, REPEATING, max_tokens=40))
+    rig.drain()
+
+    assert refused
+    assert rig.text[1] == said(REPEATING, 40)
+
+
+@pytest.mark.parametrize("place", range(0, 45, 3))
+def test_numbers_that_overflow_behind_a_guess_lose_no_word(monkeypatch, place) -> None:
+    """A row that is not a distribution, wherever in a draft, is computed again; what came before it stays."""
+    rig = Rig(surcharge=0.0)
+    rig.step(submit(1, REPEATING, max_tokens=40), submit(2, REPEATING[::-1], max_tokens=1000))
+    honest, left = rig.backend._row, [place]
+
+    def row(tokens):
+        left[0] -= 1
+        return np.full_like(honest(tokens), np.nan) if left[0] == 0 else honest(tokens)
+
+    monkeypatch.setattr(rig.backend, "_row", row)
+    rig.drain()
+
+    assert rig.text[1] == said(REPEATING, 40)
+
+
 def test_a_sequence_that_breaks_alone_fails() -> None:
     """Who breaks a step without company ends as `failed`; what waits is served."""
     rig = Rig(parallel=1, slots=2)
@@ -448,9 +516,10 @@ def played(rig: Rig, workload) -> dict[int, tuple[list[int], int, str | None]]:
     st.sampled_from([0, 60, 500, 10_000]),
     st.sampled_from([0, 30, 10_000]),
     st.booleans(),
+    st.sampled_from([0.0, 0.3, 1.0]),
 )
 def test_no_workload_loses_a_request_a_cell_or_a_token(
-    workload, size, stateful, shelf, hot, overlaps
+    workload, size, stateful, shelf, hot, overlaps, surcharge
 ) -> None:
     """Under any arrivals, cancels, waits and failures: invariants hold, each request ends once, text is exact."""
     cells, parallel, slots = size
@@ -466,6 +535,7 @@ def test_no_workload_loses_a_request_a_cell_or_a_token(
         hot=hot,
         overlaps=overlaps,
         dictating=True,
+        surcharge=surcharge,
     )
     with mock.patch.object(portions, "POINT_EVERY", 8):
         sent = played(rig, workload)

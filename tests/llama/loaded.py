@@ -37,5 +37,5 @@ def ids(seed: int, count: int) -> list[int]:
     return [int(token) for token in np.random.default_rng(seed).integers(0, 256, count)]
 
 
-def chunk(slot: int, start: int, tokens: Sequence[int], *, logits: bool = True) -> Chunk:
-    return Chunk(slot, start, array("i", tokens), logits)
+def chunk(slot: int, start: int, tokens: Sequence[int], *, logits: bool = True, drafted: int = 0) -> Chunk:
+    return Chunk(slot, start, array("i", tokens), logits, drafted)

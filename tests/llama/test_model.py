@@ -44,6 +44,12 @@ def test_a_model_is_ready_for_its_first_request(zoo: Zoo) -> None:
             assert np.abs(row - reference.logits(path, ids(1, 30))).max() < 1e-4
 
 
+def test_what_a_further_token_costs_is_measured_where_it_could_be_taken_back(zoo: Zoo) -> None:
+    with loaded(zoo.random("llama")) as dense, loaded(zoo.random("qwen35")) as recurrent:
+        assert 0.0 <= dense.surcharge <= 1.0
+        assert recurrent.surcharge == 1.0
+
+
 def test_one_sequence_is_no_longer_than_all_cells(zoo: Zoo) -> None:
     """A short training length bounds a sequence, the cache is what llama.cpp rounds it up to."""
     with loaded(zoo.random("llama", context=100), Settings(threads=1)) as model:

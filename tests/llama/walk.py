@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from b3node.engine.backend import Rows
-from b3node.engine.plan import Chunk, Drop, Forget, Load, Move, Plan, Point, Restore, Save, Share
+from b3node.engine.plan import Chunk, Drop, Forget, Load, Move, Plan, Point, Restore, Save, Share, Trim
 from b3node.llama.context import Context
 from tests.llama.loaded import chunk
 
@@ -46,13 +46,20 @@ class Walk:
 
     def step(self) -> list[tuple[Rows, list[int]]]:
         """One plan: its rows, each with the tokens that it comes after."""
-        kind = self.rng.choice(["none", "drop", "point", "branch", "shelve", "fetch", "fetch", "forget"])
+        kind = self.rng.choice(
+            ["none", "drop", "point", "branch", "shelve", "fetch", "fetch", "forget", "trim"]
+        )
         moves: list[Move] = getattr(self, f"_{kind}")()
         self.done.update(type(move).__name__ for move in moves)
         busy = [int(slot) for slot in self.rng.permutation(len(self.held)) if self.rng.random() < 0.6]
         chunks = [self._chunk(slot) for slot in busy]
         rows = self.context.run(Plan(tuple(moves), tuple(chunks))).copy()
-        return list(zip(rows, [list(self.held[part.slot]) for part in chunks if part.logits], strict=True))
+        return list(zip(rows, [tokens for part in chunks for tokens in self._asked(part)], strict=True))
+
+    def _asked(self, part: Chunk) -> list[list[int]]:
+        """What each row of a chunk comes after."""
+        held = self.held[part.slot]
+        return [held[: len(held) - behind] for behind in range(part.rows - 1, -1, -1)]
 
     def _two(self) -> tuple[int, int]:
         one, other = (int(slot) for slot in self.rng.permutation(len(self.held))[:2])
@@ -62,7 +69,9 @@ class Walk:
         tokens = [int(token) for token in self.rng.integers(0, 256, int(self.rng.choice([1, 1, 2, 9, 30])))]
         start = len(self.held[slot])
         self.held[slot] += tokens
-        return chunk(slot, start, tokens, logits=bool(self.rng.random() < 0.6))
+        logits = bool(self.rng.random() < 0.6)
+        drafted = int(self.rng.integers(0, min(len(tokens), 4))) if logits and not self.stateful else 0
+        return chunk(slot, start, tokens, logits=logits, drafted=drafted)
 
     def _none(self) -> list[Move]:
         return []
@@ -71,6 +80,15 @@ class Walk:
         slot, _ = self._two()
         self.held[slot] = []
         return [Drop(slot)]
+
+    def _trim(self) -> list[Move]:
+        """The end of a slot goes; of a state nothing can."""
+        slot, _ = self._two()
+        if self.stateful or len(self.held[slot]) < 2:
+            return []
+        length = int(self.rng.integers(1, len(self.held[slot])))
+        del self.held[slot][length:]
+        return [Trim(slot, length)]
 
     def _point(self) -> list[Move]:
         """Copies the states of all slots that have one, of dense models too: it must not disturb them."""

@@ -214,6 +214,11 @@ def unstarted(patience: Patience) -> EngineClient:
     return EngineClient("m", order, queue_seconds=1.0, progress=lambda _m, _s: None, patience=patience)
 
 
+def test_an_engine_is_told_whether_to_guess() -> None:
+    assert _order(ModelConfig(path="x.gguf"), 1).drafts
+    assert not _order(ModelConfig(path="x.gguf", drafts=False), 1).drafts
+
+
 def step(seconds: float, *, running: int = 1) -> Step:
     return Step(started=(), tokens=(), finished=(), running=running, waiting=0, seconds=seconds)
 
