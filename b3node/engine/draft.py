@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from array import array
 from collections import OrderedDict
-from collections.abc import Container
+from collections.abc import Container, Iterator
 from typing import Final
 
 from b3node.engine.lookup import Guess, Lookup
@@ -63,28 +63,35 @@ class Drafter:
         self._lookup.feed()
         self._phrases.learn(self._known)
 
-    def draft(self, most: int, price: float, ends: Container[int]) -> array[int]:
+    def draft(self, most: int, first: float, further: float, ends: Container[int]) -> array[int]:
         """The tokens that are guessed to come next and worth their price: at most `most`, none of `ends`.
 
-        `price` is what computing one more token in a step costs beside what the step costs without. A token is worth it
-        while it makes the tokens of a step more, by its chance, than it makes the step longer. Changes nothing.
+        `first` is what computing one more token in a step costs beside what the step costs without, `further` what each
+        one behind it does. Of all lengths the one is taken that makes a step's tokens most for its time, by the chances
+        of the guesses. Changes nothing.
         """
         tokens: array[int] = array("i")
+        chance = gain = rate = 1.0
+        taken, cost = 0, 1.0 + first - further
+        for token, odds in self._guesses(tokens):
+            chance *= odds
+            if len(tokens) >= min(most, LONGEST) or chance <= further * rate or token in ends:
+                break
+            tokens.append(token)
+            gain, cost = gain + chance, cost + further
+            if gain > rate * cost:
+                taken, rate = len(tokens), gain / cost
+        return tokens[:taken]
+
+    def _guesses(self, draft: array[int]) -> Iterator[Guess]:
+        """What comes behind the known tokens and a draft that grows by each guess."""
         context = self._known[-_CONTEXT:]
-        chance = gain = 1.0
-        quoting = True
-        while len(tokens) < min(most, LONGEST):
-            quoted = self._lookup.guess(tokens) if quoting else None
-            if (best := _surer(quoted, self._phrases.guess(context))) is None:
-                break
-            chance *= best.chance
-            if chance * (1.0 + price * len(tokens)) <= price * gain or best.token in ends:
-                break
-            quoting = quoted is not None and quoted.token == best.token
-            gain += chance
-            tokens.append(best.token)
+        quoted = self._lookup.guess(draft)
+        while (best := _surer(quoted, self._phrases.guess(context))) is not None:
+            yield best
             context.append(best.token)
-        return tokens
+            quoting = quoted is not None and quoted.token == best.token
+            quoted = self._lookup.guess(draft) if quoting else None
 
 
 def _surer(one: Guess | None, other: Guess | None) -> Guess | None:

@@ -56,9 +56,9 @@ class Portions:
 
     def _with_drafts(self, streams: list[Sequence], chunks: list[Chunk], room: int) -> Iterator[Chunk]:
         """The chunks of streams, and behind them at most `room` tokens that are guessed."""
-        price = self._price(len(streams))
+        first, further = self._prices(len(streams))
         for sequence, chunk in zip(streams, chunks, strict=True):
-            draft = self._draft(sequence, chunk, room, price)
+            draft = self._draft(sequence, chunk, room, first, further)
             room -= len(draft)
             yield (
                 Chunk(chunk.slot, chunk.start, chunk.tokens + draft, chunk.logits, len(draft))
@@ -66,12 +66,13 @@ class Portions:
                 else chunk
             )
 
-    def _price(self, streams: int) -> float:
-        """What one more token for each of so many streams adds to their step, in such steps."""
-        added = streams * self._limits.surcharge
-        return added / (1.0 - self._limits.surcharge + added)
+    def _prices(self, streams: int) -> tuple[float, float]:
+        """What one more token for each of so many streams adds to their step, and what each further one, in such steps."""
+        seconds = self._limits.surcharge.seconds
+        now, doubled = seconds(streams), seconds(2 * streams)
+        return doubled / now - 1.0, (seconds(3 * streams) - doubled) / now
 
-    def _draft(self, sequence: Sequence, chunk: Chunk, room: int, price: float) -> array[int]:
+    def _draft(self, sequence: Sequence, chunk: Chunk, room: int, first: float, further: float) -> array[int]:
         """What is guessed to follow a chunk, and never more than its sequence may still say behind the next token.
 
         Who is under suspicion of having broken a step is given nothing to compute that it may not say.
@@ -79,7 +80,7 @@ class Portions:
         if sequence.drafter is None or sequence.suspect or not chunk.logits:
             return array("i")
         most = min(room, sequence.limit - len(sequence.known) - 1)
-        return sequence.drafter.draft(most, price, self._eog)
+        return sequence.drafter.draft(most, first, further, self._eog)
 
     def worth_a_point(self, sequence: Sequence) -> bool:
         """Whether someone may want to go on from where a sequence stands now."""

@@ -32,7 +32,7 @@ from b3node.engine.constraint import DEAD_END, Constraint
 from b3node.engine.draft import Drafts
 from b3node.engine.governor import Governor
 from b3node.engine.leader import leader_ahead
-from b3node.engine.limits import Limits
+from b3node.engine.limits import NO_DRAFTS, Limits
 from b3node.engine.messages import FinishReason, Step, Submit
 from b3node.engine.plan import Chunk, Plan
 from b3node.engine.portions import Portions
@@ -86,7 +86,7 @@ class Scheduler:
         and no constraint that keeps it.
         """
         sequence = Sequence.of(submit, n_ctx=self.limits.n_ctx, now=now, constraint=constraint)
-        if self.limits.surcharge < 1.0:
+        if self.limits.surcharge != NO_DRAFTS:
             sequence.drafter = self._drafts.of(sequence.namespace, sequence.known)
         known = sequence.known
         if (

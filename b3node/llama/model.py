@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from b3node.engine.backend import CellsFullError, DecodeError
+from b3node.engine.limits import NO_DRAFTS, Surcharge
 from b3node.engine.plan import Chunk, Drop, Plan, Trim
 from b3node.engine.sampling import BROKEN, greedy
 from b3node.llama import library
@@ -26,10 +27,10 @@ from b3node.llama.vocab import Vocabulary, VocabularyError, size
 _ALL_LAYERS: Final = 999
 _PROOF: Final = 16
 """Tokens of the first decode: as a prompt is computed, not as a single token, and yet soon done."""
-_DRAFT: Final = 4
-"""Tokens of the steps that are timed to learn what one more of them costs, and ..."""
+_DRAFT: Final = 6
+"""Tokens of the steps that are timed, beside those of one and of two, to learn what one more of them costs, and ..."""
 _TIMED: Final = 3
-"""... how often such steps, and those of one token, are: the shortest counts."""
+"""... how often each is: the shortest counts."""
 _ROOM: Final = 2
 """Weights are read into memory of their own while they are at most this part of what is free."""
 _STEP: Final = 0.01
@@ -59,8 +60,8 @@ class Model:
         self.description = _description(pointer)
         self._why = "" if settings.threads else " (the physical cores, fewer while others need them)"
         self.token_bytes = self.state_bytes = 0
-        self.surcharge = 1.0
-        """What a further token adds to a step of one, in such steps; 1 where nothing computed can be taken back."""
+        self.surcharge = NO_DRAFTS
+        """What further tokens add to a step; not measured where nothing computed can be taken back."""
         self._model = pointer
         try:
             # Making a context clears the memory of its cache, and holds no lock of the interpreter meanwhile.
@@ -138,13 +139,14 @@ class Model:
         except (CellsFullError, DecodeError) as error:
             raise LoadError(f"the first decode failed: {error}") from error
 
-    def _surcharge(self, start: int) -> float:
-        """Times steps behind `start` tokens of slot 0."""
-        one = more = math.inf
-        for _ in range(_TIMED):  # in turn, since a machine's pace drifts
-            one, more = min(one, self._time(start, 1)), min(more, self._time(start, _DRAFT))
-        added = max(more - one, 0.0) / (_DRAFT - 1)
-        return min(added / one, 1.0)
+    def _surcharge(self, start: int) -> Surcharge:
+        """Times steps behind `start` tokens of slot 0, in turn, since a machine's pace drifts."""
+        least = dict.fromkeys((1, 2, _DRAFT), math.inf)
+        for _ in range(_TIMED):
+            least = {size: min(seconds, self._time(start, size)) for size, seconds in least.items()}
+        one, two, more = least.values()
+        further = (more - two) / (_DRAFT - 2)
+        return Surcharge(max(two - one, 0.0) / one, max(further, 0.0) / one)
 
     def _time(self, start: int, size: int) -> float:
         """Seconds of a step of so many tokens, as of a draft."""

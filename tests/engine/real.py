@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from b3node.engine.backend import Rows
+from b3node.engine.limits import NO_DRAFTS, Surcharge
 from b3node.engine.loop import Loop
 from b3node.engine.messages import Cancel, Finished, Sampling, Started, Step, Submit
 from b3node.engine.plan import Plan
@@ -21,7 +22,7 @@ from tests.zoo import reference
 from tests.zoo.vocabulary import EOG
 
 GREEDY = Sampling(0.0, 1.0, 0)
-CHEAP = 0.02
+CHEAP = Surcharge(0.02, 0.02)
 
 
 def submit(
@@ -72,7 +73,7 @@ class Engine:
     `said` are the tokens of each request, ends included; `pieces` the bytes that the front heard.
     """
 
-    def __init__(self, model: Model, *, tick: float = 0.001, surcharge: float = CHEAP) -> None:
+    def __init__(self, model: Model, *, tick: float = 0.001, surcharge: Surcharge = CHEAP) -> None:
         order = EngineOrder(
             path="",
             ctx=None,
@@ -85,7 +86,7 @@ class Engine:
             waiting=64,
         )
         self.model = model
-        model.surcharge = 1.0 if model.stateful else surcharge
+        model.surcharge = NO_DRAFTS if model.stateful else surcharge
         self.scheduler = _scheduler(model, order)
         self.loop = _Recording(self.scheduler, model.backend, self, self._clock)
         self.said: dict[int, list[int]] = {}

@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from b3node.engine.limits import NO_DRAFTS
 from b3node.engine.messages import Cancel, Sampling, Submit
 from b3node.engine.plan import Drop, Plan
 from b3node.llama.settings import Settings
@@ -211,7 +212,7 @@ def test_what_is_guessed_changes_no_word(zoo: Zoo, chance: Sampling) -> None:
     """Greedily and by chance, who quotes an earlier answer says with drafts what it says without, in fewer steps."""
     path, prompt = zoo.scripted([branches(number) for number in range(30)]), ids(1, 20)
     said, steps = {}, {}
-    for surcharge in (CHEAP, 1.0):
+    for surcharge in (CHEAP, NO_DRAFTS):
         with loaded(path) as model:
             engine = Engine(model, surcharge=surcharge)
             engine.serve(submit(0, prompt, max_tokens=60, sampling=chance))
@@ -222,8 +223,8 @@ def test_what_is_guessed_changes_no_word(zoo: Zoo, chance: Sampling) -> None:
             )
             engine.serve(*again)
             said[surcharge], steps[surcharge] = engine.said, engine.steps
-    assert said[CHEAP] == said[1.0]
-    assert steps[CHEAP] < steps[1.0]
+    assert said[CHEAP] == said[NO_DRAFTS]
+    assert steps[CHEAP] < steps[NO_DRAFTS]
 
 
 @pytest.mark.parametrize("arch", ["llama", "qwen35"])

@@ -11,7 +11,7 @@ from b3node.engine import portions
 from b3node.engine.backend import CellsFullError
 from b3node.engine.governor import Governor
 from b3node.engine.jump import Jump
-from b3node.engine.limits import Limits
+from b3node.engine.limits import NO_DRAFTS, Limits, Surcharge
 from b3node.engine.loop import Loop
 from b3node.engine.messages import Cancel, Finished, Sampling, Started, Submit
 from b3node.engine.plan import Plan
@@ -67,7 +67,7 @@ class Rig:
             slots=slots,
             waiting=waiting,
             batch=batch,
-            surcharge=1.0 if stateful else surcharge,
+            surcharge=NO_DRAFTS if stateful else Surcharge(surcharge, surcharge),
             stateful=stateful,
             window=0,
             hot=hot,
