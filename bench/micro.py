@@ -33,7 +33,7 @@ from b3node.engine.constraint import Ahead, Ids, Mask
 from b3node.engine.governor import Governor
 from b3node.engine.guide import Guide
 from b3node.engine.lexicon import Lexicon
-from b3node.engine.limits import NO_DRAFTS, Limits
+from b3node.engine.limits import Limits
 from b3node.engine.loop import Loop
 from b3node.engine.messages import FromEngine, Sampling, Step, Submit, Token
 from b3node.engine.plan import Plan
@@ -324,7 +324,7 @@ def _running(count: int, n_vocab: int) -> Scheduler:
         slots=2 * COUNTS[-1],
         waiting=32,
         batch=512,
-        surcharge=NO_DRAFTS,
+        drafts=False,
         stateful=False,
         window=0,
         hot=1000,

@@ -1,17 +1,17 @@
-"""Chooses how many prompt tokens a step may compute, so that running streams keep their pace.
+"""Chooses how many tokens a step may compute beside one of each stream, so that running streams keep their pace.
 
-A step costs about `base + per_token * prompt tokens`. Both are learnt from measured steps (exponential
-averages; the base as the cost of a step without prompt tokens), and the allowance is what fits into the
-longest gap that a running stream should see. Without running streams only cancellation and arrivals wait
-for a step, so the allowance is what fits into `ALONE` seconds.
+A step costs what its streams' tokens do (`pace`) and, for each token of a prompt, about the same again: both are learnt
+from measured steps. The allowance of prompt tokens is what fits into the longest gap that a running stream should see.
+Without running streams only cancellation and arrivals wait for a step, so the allowance is what fits into `ALONE` seconds.
+What streams may compute ahead of what they said is not bounded by time but by what it costs (`prices`).
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-_RATE: Final = 0.2
-"""Weight of the newest step in the averages."""
+from b3node.engine.pace import RATE, Pace
+
 ALONE: Final = 0.5
 """Seconds that a step of prompt tokens alone may take: a client that leaves is noticed after one step."""
 SMALLEST: Final = 16
@@ -21,7 +21,7 @@ UNKNOWN: Final = 64
 
 
 class Governor:
-    """Learns step times (seconds) and gives the allowance of the next step (tokens).
+    """Learns step times (seconds); `observe` mutates it.
 
     Args:
         gap: seconds that a running stream may wait between two tokens.
@@ -31,24 +31,29 @@ class Governor:
     def __init__(self, *, gap: float, largest: int) -> None:
         self._gap = gap
         self._largest = largest
-        self._base = 0.0
+        self._pace = Pace()
         self._per_token = 0.0
 
-    def observe(self, *, prompt_tokens: int, streams: int, seconds: float) -> None:
-        """Takes in a measured step that computed `prompt_tokens` beside `streams` single tokens."""
+    def observe(self, *, prompt_tokens: int, stream_tokens: int, seconds: float) -> None:
+        """Takes in a measured step: tokens of prompts, and of streams, what they compute ahead included."""
         if prompt_tokens == 0:
-            self._base = _blend(self._base, seconds) if streams else self._base
+            if stream_tokens:
+                self._pace.observe(stream_tokens, seconds)
         elif prompt_tokens >= SMALLEST:
-            rest = max(seconds - (self._base if streams else 0.0), 0.0)
+            rest = max(seconds - self._pace.seconds(stream_tokens), 0.0)
             self._per_token = _blend(self._per_token, rest / prompt_tokens)
 
     def allowance(self, *, streams: int) -> int:
         """Prompt tokens the next step may compute beside `streams` running ones."""
-        room = self._gap - self._base if streams else ALONE
+        room = self._gap - self._pace.seconds(streams) if streams else ALONE
         if self._per_token <= 0.0:
             return min(self._largest, UNKNOWN)
         return max(SMALLEST, min(self._largest, int(room / self._per_token)))
 
+    def prices(self, *, streams: int) -> tuple[float, float]:
+        """What one more token for each of `streams`, at least one, adds to their step, and each further one, in such steps."""
+        return self._pace.prices(streams)
+
 
 def _blend(average: float, newest: float) -> float:
-    return newest if average <= 0.0 else average + _RATE * (newest - average)
+    return newest if average <= 0.0 else average + RATE * (newest - average)

@@ -2,27 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import msgspec
-
-
-class Surcharge(msgspec.Struct, frozen=True):
-    """What more tokens add to a step of one, in such steps: the `second`, and each `further` one.
-
-    A step of one token is mostly reading weights, and has a way of its own through llama.cpp.
-    """
-
-    second: float
-    further: float
-
-    def seconds(self, tokens: int) -> float:
-        """How long a step of so many tokens is, in steps of one."""
-        return 1.0 if tokens == 1 else 1.0 + self.second + self.further * (tokens - 2)
-
-
-NO_DRAFTS: Final = Surcharge(1.0, 1.0)
-"""Of a model that takes as long for a further token as for a step."""
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,9 +19,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     waiting: int
     batch: int
     """Tokens that one step can hold."""
-    surcharge: Surcharge
-    """With `NO_DRAFTS` nothing is computed that is only likely to be said; nor may it be with `stateful`, where nothing
-    that was computed can be taken back."""
+    drafts: bool
+    """Whether what is likely to be said is computed before it is drawn; not with `stateful`, where nothing that was computed
+    can be taken back."""
     stateful: bool
     """Whether a prefix can be entered only where its state was copied (recurrent and windowed layers)."""
     window: int

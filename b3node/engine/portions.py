@@ -56,7 +56,7 @@ class Portions:
 
     def _with_drafts(self, streams: list[Sequence], chunks: list[Chunk], room: int) -> Iterator[Chunk]:
         """The chunks of streams, and behind them at most `room` tokens that are guessed."""
-        first, further = self._prices(len(streams))
+        first, further = self._governor.prices(streams=len(streams))
         for sequence, chunk in zip(streams, chunks, strict=True):
             draft = self._draft(sequence, chunk, room, first, further)
             room -= len(draft)
@@ -65,12 +65,6 @@ class Portions:
                 if draft
                 else chunk
             )
-
-    def _prices(self, streams: int) -> tuple[float, float]:
-        """What one more token for each of so many streams adds to their step, and what each further one, in such steps."""
-        seconds = self._limits.surcharge.seconds
-        now, doubled = seconds(streams), seconds(2 * streams)
-        return doubled / now - 1.0, (seconds(3 * streams) - doubled) / now
 
     def _draft(self, sequence: Sequence, chunk: Chunk, room: int, first: float, further: float) -> array[int]:
         """What is guessed to follow a chunk, and never more than its sequence may still say behind the next token.

@@ -32,7 +32,7 @@ from b3node.engine.constraint import DEAD_END, Constraint
 from b3node.engine.draft import Drafts
 from b3node.engine.governor import Governor
 from b3node.engine.leader import leader_ahead
-from b3node.engine.limits import NO_DRAFTS, Limits
+from b3node.engine.limits import Limits
 from b3node.engine.messages import FinishReason, Step, Submit
 from b3node.engine.plan import Chunk, Plan
 from b3node.engine.portions import Portions
@@ -57,7 +57,7 @@ class Scheduler:
         limits: bounds, fixed for its life.
         eog: ids that end a generation.
         pieces: the bytes of each token id.
-        governor: gives the prompt tokens a step may compute.
+        governor: gives the tokens a step may compute, and what they cost.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Scheduler:
         and no constraint that keeps it.
         """
         sequence = Sequence.of(submit, n_ctx=self.limits.n_ctx, now=now, constraint=constraint)
-        if self.limits.surcharge != NO_DRAFTS:
+        if self.limits.drafts:
             sequence.drafter = self._drafts.of(sequence.namespace, sequence.known)
         known = sequence.known
         if (
@@ -135,10 +135,10 @@ class Scheduler:
         drafted tokens. `seconds` is how long the step took. Returns all that the front must hear.
         """
         broken: list[Sequence] = []
-        streams = 0
+        prompt_tokens = 0
         for chunk in plan.chunks:
             sequence = self.running[chunk.slot]
-            streams += sequence.answering
+            prompt_tokens += 0 if sequence.answering else len(chunk.tokens)
             tokens = drawn[chunk.slot] if chunk.logits else ()
             self._computed(sequence, chunk, tokens)
             if not self._take(sequence, tokens, now):
@@ -146,7 +146,8 @@ class Scheduler:
         self.cells.total = max(self.cells.total, min(self.cells.used, self.limits.cells))  # seen to fit
         if broken:
             self._heal(broken, now)
-        self.governor.observe(prompt_tokens=plan.tokens - streams, streams=streams, seconds=seconds)
+        stream_tokens = plan.tokens - prompt_tokens
+        self.governor.observe(prompt_tokens=prompt_tokens, stream_tokens=stream_tokens, seconds=seconds)
         return self._step(seconds)
 
     def draws(self, plan: Plan) -> list[tuple[Sequence, Chunk]]:

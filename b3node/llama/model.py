@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-import math
 import sys
-import time
 from array import array
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -13,8 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from b3node.engine.backend import CellsFullError, DecodeError
-from b3node.engine.limits import NO_DRAFTS, Surcharge
-from b3node.engine.plan import Chunk, Drop, Plan, Trim
+from b3node.engine.plan import Chunk, Drop, Plan
 from b3node.engine.sampling import BROKEN, greedy
 from b3node.llama import library
 from b3node.llama.context import Context
@@ -27,10 +24,6 @@ from b3node.llama.vocab import Vocabulary, VocabularyError, size
 _ALL_LAYERS: Final = 999
 _PROOF: Final = 16
 """Tokens of the first decode: as a prompt is computed, not as a single token, and yet soon done."""
-_DRAFT: Final = 6
-"""Tokens of the steps that are timed, beside those of one and of two, to learn what one more of them costs, and ..."""
-_TIMED: Final = 3
-"""... how often each is: the shortest counts."""
 _ROOM: Final = 2
 """Weights are read into memory of their own while they are at most this part of what is free."""
 _STEP: Final = 0.01
@@ -60,8 +53,6 @@ class Model:
         self.description = _description(pointer)
         self._why = "" if settings.threads else " (the physical cores, fewer while others need them)"
         self.token_bytes = self.state_bytes = 0
-        self.surcharge = NO_DRAFTS
-        """What further tokens add to a step; not measured where nothing computed can be taken back."""
         self._model = pointer
         try:
             # Making a context clears the memory of its cache, and holds no lock of the interpreter meanwhile.
@@ -133,29 +124,9 @@ class Model:
             if greedy(rows[0]) == BROKEN:
                 raise LoadError("the first decode gave no numbers: the weights are damaged, or overflow")
             self._measure(len(tokens))
-            if not self.stateful:
-                self.surcharge = self._surcharge(len(tokens))
             self.backend.run(Plan(moves=(Drop(0),)))
         except (CellsFullError, DecodeError) as error:
             raise LoadError(f"the first decode failed: {error}") from error
-
-    def _surcharge(self, start: int) -> Surcharge:
-        """Times steps behind `start` tokens of slot 0, in turn, since a machine's pace drifts."""
-        least = dict.fromkeys((1, 2, _DRAFT), math.inf)
-        for _ in range(_TIMED):
-            least = {size: min(seconds, self._time(start, size)) for size, seconds in least.items()}
-        one, two, more = least.values()
-        further = (more - two) / (_DRAFT - 2)
-        return Surcharge(max(two - one, 0.0) / one, max(further, 0.0) / one)
-
-    def _time(self, start: int, size: int) -> float:
-        """Seconds of a step of so many tokens, as of a draft."""
-        chunk = Chunk(0, start, array("i", [0] * size), logits=True, drafted=size - 1)
-        begun = time.perf_counter()
-        self.backend.run(Plan(chunks=(chunk,)))
-        seconds = time.perf_counter() - begun
-        self.backend.run(Plan(moves=(Trim(0, start),)))
-        return seconds
 
     def _measure(self, tokens: int) -> None:
         """Learns from slot 0, which holds so many tokens, what a token and a state take in host memory."""

@@ -10,7 +10,7 @@ from functools import partial
 from b3node.engine.governor import Governor
 from b3node.engine.jump import Jump
 from b3node.engine.lexicon import Lexicon
-from b3node.engine.limits import NO_DRAFTS, Limits
+from b3node.engine.limits import Limits
 from b3node.engine.loop import Loop
 from b3node.engine.messages import LoadFailed, Loading, Ready, ToEngine
 from b3node.engine.scheduler import Scheduler
@@ -106,7 +106,7 @@ def _scheduler(model: Model, order: EngineOrder) -> Scheduler:
         slots=model.fit.slots,
         waiting=order.waiting,
         batch=model.fit.batch,
-        surcharge=model.surcharge if order.drafts else NO_DRAFTS,
+        drafts=order.drafts and not model.stateful,
         stateful=model.stateful,
         window=model.window,
         hot=model.hot,

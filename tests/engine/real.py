@@ -5,11 +5,11 @@ from __future__ import annotations
 from array import array
 from collections.abc import Mapping, Sequence as Many
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 
 from b3node.engine.backend import Rows
-from b3node.engine.limits import NO_DRAFTS, Surcharge
 from b3node.engine.loop import Loop
 from b3node.engine.messages import Cancel, Finished, Sampling, Started, Step, Submit
 from b3node.engine.plan import Plan
@@ -22,7 +22,7 @@ from tests.zoo import reference
 from tests.zoo.vocabulary import EOG
 
 GREEDY = Sampling(0.0, 1.0, 0)
-CHEAP = Surcharge(0.02, 0.02)
+CHEAP = 0.02
 
 
 def submit(
@@ -73,7 +73,7 @@ class Engine:
     `said` are the tokens of each request, ends included; `pieces` the bytes that the front heard.
     """
 
-    def __init__(self, model: Model, *, tick: float = 0.001, surcharge: Surcharge = CHEAP) -> None:
+    def __init__(self, model: Model, *, tick: float = 0.001, drafts: bool = True) -> None:
         order = EngineOrder(
             path="",
             ctx=None,
@@ -84,10 +84,11 @@ class Engine:
             host_cache=None,
             gap=None,
             waiting=64,
+            drafts=drafts,
         )
         self.model = model
-        model.surcharge = NO_DRAFTS if model.stateful else surcharge
         self.scheduler = _scheduler(model, order)
+        mock.patch.object(self.scheduler.governor, "prices", return_value=(CHEAP, CHEAP)).start()
         self.loop = _Recording(self.scheduler, model.backend, self, self._clock)
         self.said: dict[int, list[int]] = {}
         self.loop.said = self.said

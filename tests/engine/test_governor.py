@@ -7,8 +7,8 @@ def taught(*, base, per_token, gap=0.15, largest=512):
     """A governor that has seen steps of a machine with these costs."""
     governor = Governor(gap=gap, largest=largest)
     for _ in range(20):
-        governor.observe(prompt_tokens=0, streams=4, seconds=base)
-        governor.observe(prompt_tokens=64, streams=4, seconds=base + 64 * per_token)
+        governor.observe(prompt_tokens=0, stream_tokens=4, seconds=base)
+        governor.observe(prompt_tokens=64, stream_tokens=4, seconds=base + 64 * per_token)
     return governor
 
 
@@ -47,3 +47,17 @@ def test_an_unknown_machine_is_tried_gently() -> None:
 
     assert governor.allowance(streams=0) <= 64
     assert governor.allowance(streams=3) <= 64
+
+
+def test_steps_of_other_streams_tell_how_long_those_of_fewer_are() -> None:
+    """After a crowd has left, a single stream leaves a prompt as much of its gap as it would alone."""
+    alone, crowd = Governor(gap=0.15, largest=512), Governor(gap=0.15, largest=512)
+    for governor in (alone, crowd):
+        for _ in range(50):
+            governor.observe(prompt_tokens=0, stream_tokens=1, seconds=0.01)
+            governor.observe(prompt_tokens=32, stream_tokens=1, seconds=0.01 + 32 * 0.002)
+    for _ in range(50):
+        crowd.observe(prompt_tokens=0, stream_tokens=16, seconds=0.08)
+
+    assert crowd.allowance(streams=1) == alone.allowance(streams=1)
+    assert crowd.allowance(streams=16) <= 40

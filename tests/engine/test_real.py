@@ -8,11 +8,10 @@ import msgspec
 import numpy as np
 import pytest
 
-from b3node.engine.limits import NO_DRAFTS
 from b3node.engine.messages import Cancel, Sampling, Submit
 from b3node.engine.plan import Drop, Plan
 from b3node.llama.settings import Settings
-from tests.engine.real import CHEAP, Engine, judge, random_prompts, submit
+from tests.engine.real import Engine, judge, random_prompts, submit
 from tests.llama.damaged import POISON, poisoned
 from tests.llama.loaded import EXACT, chunk, ids, loaded
 from tests.zoo.architectures import ARCHITECTURES, Arch
@@ -212,9 +211,9 @@ def test_what_is_guessed_changes_no_word(zoo: Zoo, chance: Sampling) -> None:
     """Greedily and by chance, who quotes an earlier answer says with drafts what it says without, in fewer steps."""
     path, prompt = zoo.scripted([branches(number) for number in range(30)]), ids(1, 20)
     said, steps = {}, {}
-    for surcharge in (CHEAP, NO_DRAFTS):
+    for drafts in (True, False):
         with loaded(path) as model:
-            engine = Engine(model, surcharge=surcharge)
+            engine = Engine(model, drafts=drafts)
             engine.serve(submit(0, prompt, max_tokens=60, sampling=chance))
             quoted = [*prompt, *engine.said[0], *prompt]
             again = (
@@ -222,9 +221,9 @@ def test_what_is_guessed_changes_no_word(zoo: Zoo, chance: Sampling) -> None:
                 for n in (1, 2, 3)
             )
             engine.serve(*again)
-            said[surcharge], steps[surcharge] = engine.said, engine.steps
-    assert said[CHEAP] == said[NO_DRAFTS]
-    assert steps[CHEAP] < steps[NO_DRAFTS]
+            said[drafts], steps[drafts] = engine.said, engine.steps
+    assert said[True] == said[False]
+    assert steps[True] < steps[False]
 
 
 @pytest.mark.parametrize("arch", ["llama", "qwen35"])

@@ -11,7 +11,7 @@ from b3node.engine import portions
 from b3node.engine.backend import CellsFullError
 from b3node.engine.governor import Governor
 from b3node.engine.jump import Jump
-from b3node.engine.limits import NO_DRAFTS, Limits, Surcharge
+from b3node.engine.limits import Limits
 from b3node.engine.loop import Loop
 from b3node.engine.messages import Cancel, Finished, Sampling, Started, Submit
 from b3node.engine.plan import Plan
@@ -35,6 +35,17 @@ def submit(request, tokens, *, max_tokens=8, namespace="org", wait=1e9, reserve=
     )
 
 
+class Priced(Governor):
+    """What a further token costs does not follow from the clock."""
+
+    def __init__(self, price, *, gap, largest):
+        super().__init__(gap=gap, largest=largest)
+        self.price = price
+
+    def prices(self, *, streams):
+        return self.price, self.price
+
+
 class Rig:
     """A scheduler on the fake backend, driven by hand; records what the front would hear.
 
@@ -55,7 +66,7 @@ class Rig:
         shelf=0,
         overlaps=False,
         dictating=False,
-        surcharge=0.1,
+        price=0.1,
     ):
         self.now = 0.0
         self.inbox = []
@@ -67,7 +78,7 @@ class Rig:
             slots=slots,
             waiting=waiting,
             batch=batch,
-            surcharge=NO_DRAFTS if stateful else Surcharge(surcharge, surcharge),
+            drafts=price < 1.0 and not stateful,
             stateful=stateful,
             window=0,
             hot=hot,
@@ -79,7 +90,7 @@ class Rig:
             limits,
             eog=frozenset({EOG}),
             pieces=PIECES,
-            governor=Governor(gap=0.15, largest=batch),
+            governor=Priced(price, gap=0.15, largest=batch),
         )
         self.backend = FakeBackend(
             cells,
@@ -355,11 +366,11 @@ REPEATING = next(p for p in ([i, i + 1, i + 2] for i in range(90)) if EOG not in
 
 def test_what_is_guessed_right_takes_fewer_steps_and_says_the_same() -> None:
     steps, texts = {}, {}
-    for surcharge in (0.0, 1.0):
-        rig = Rig(surcharge=surcharge)
+    for price in (0.0, 1.0):
+        rig = Rig(price=price)
         rig.step(submit(1, REPEATING, max_tokens=40))
-        steps[surcharge] = next(n for n in range(1, 100) if rig.step() or rig.scheduler.idle)
-        texts[surcharge] = rig.text[1]
+        steps[price] = next(n for n in range(1, 100) if rig.step() or rig.scheduler.idle)
+        texts[price] = rig.text[1]
 
     assert texts[0.0] == texts[1.0] == said(REPEATING, 40)
     assert steps[0.0] < 0.8 * steps[1.0]
@@ -367,7 +378,7 @@ def test_what_is_guessed_right_takes_fewer_steps_and_says_the_same() -> None:
 
 def test_guesses_are_computed_only_where_nothing_is_given_up_for_them() -> None:
     """With no cell to spare, a prefix that is kept stays kept, and nobody is paused."""
-    rig = Rig(cells=len(REPEATING) + 40 + 20, parallel=2, surcharge=0.0)
+    rig = Rig(cells=len(REPEATING) + 40 + 20, parallel=2, price=0.0)
     rig.step(submit(1, [*range(20)], max_tokens=1))
     assert rig.scheduler.cells.kept
     rig.step(submit(2, REPEATING, max_tokens=40))
@@ -378,7 +389,7 @@ def test_guesses_are_computed_only_where_nothing_is_given_up_for_them() -> None:
 
 
 def test_a_step_that_only_guesses_made_too_large_costs_nobody_anything(monkeypatch) -> None:
-    rig = Rig(surcharge=0.0, parallel=1, slots=2)
+    rig = Rig(price=0.0, parallel=1, slots=2)
     refused: list[Plan] = []
     start = rig.backend.start
 
@@ -399,7 +410,7 @@ def test_a_step_that_only_guesses_made_too_large_costs_nobody_anything(monkeypat
 @pytest.mark.parametrize("place", range(0, 45, 3))
 def test_numbers_that_overflow_behind_a_guess_lose_no_word(monkeypatch, place) -> None:
     """A row that is not a distribution, wherever in a draft, is computed again; what came before it stays."""
-    rig = Rig(surcharge=0.0)
+    rig = Rig(price=0.0)
     rig.step(submit(1, REPEATING, max_tokens=40), submit(2, REPEATING[::-1], max_tokens=1000))
     honest, left = rig.backend._row, [place]
 
@@ -519,7 +530,7 @@ def played(rig: Rig, workload) -> dict[int, tuple[list[int], int, str | None]]:
     st.sampled_from([0.0, 0.3, 1.0]),
 )
 def test_no_workload_loses_a_request_a_cell_or_a_token(
-    workload, size, stateful, shelf, hot, overlaps, surcharge
+    workload, size, stateful, shelf, hot, overlaps, price
 ) -> None:
     """Under any arrivals, cancels, waits and failures: invariants hold, each request ends once, text is exact."""
     cells, parallel, slots = size
@@ -535,7 +546,7 @@ def test_no_workload_loses_a_request_a_cell_or_a_token(
         hot=hot,
         overlaps=overlaps,
         dictating=True,
-        surcharge=surcharge,
+        price=price,
     )
     with mock.patch.object(portions, "POINT_EVERY", 8):
         sent = played(rig, workload)

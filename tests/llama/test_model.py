@@ -9,7 +9,6 @@ import msgspec
 import numpy as np
 import pytest
 
-from b3node.engine.limits import NO_DRAFTS
 from b3node.engine.plan import Plan
 from b3node.llama import model as module
 from b3node.llama.model import LoadError, Model
@@ -43,13 +42,6 @@ def test_a_model_is_ready_for_its_first_request(zoo: Zoo) -> None:
         with loaded(path) as model:
             row = model.backend.run(Plan(chunks=(chunk(0, 0, ids(1, 30)),)))[0]
             assert np.abs(row - reference.logits(path, ids(1, 30))).max() < 1e-4
-
-
-def test_what_a_further_token_costs_is_measured_where_it_could_be_taken_back(zoo: Zoo) -> None:
-    with loaded(zoo.random("llama")) as dense, loaded(zoo.random("qwen35")) as recurrent:
-        assert dense.surcharge != NO_DRAFTS
-        assert min(dense.surcharge.second, dense.surcharge.further) >= 0.0
-        assert recurrent.surcharge == NO_DRAFTS
 
 
 def test_one_sequence_is_no_longer_than_all_cells(zoo: Zoo) -> None:
