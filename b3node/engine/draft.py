@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from array import array
 from collections import OrderedDict
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator
 from typing import Final
 
 from b3node.engine.lookup import Guess, Lookup
@@ -26,8 +26,13 @@ LONGEST: Final = 16
 """Tokens that are guessed at once, at most."""
 _NAMESPACES: Final = 64
 """Organizations whose phrases are remembered: those that asked last."""
+_FAINT: Final = 0.1
+"""Chance below which a guess is not looked behind."""
 _CONTEXT: Final = 3
 """Tokens before a guess that phrases look at."""
+
+
+Cost = Callable[[int], float]
 
 
 class Drafts:
@@ -63,24 +68,23 @@ class Drafter:
         self._lookup.feed()
         self._phrases.learn(self._known)
 
-    def draft(self, most: int, first: float, further: float, ends: Container[int]) -> array[int]:
-        """The tokens that are guessed to come next and worth their price: at most `most`, none of `ends`.
+    def draft(self, most: int, cost: Cost, ends: Container[int]) -> array[int]:
+        """The tokens that are guessed to come next and worth their cost: at most `most`, none of `ends`.
 
-        `first` is what computing one more token in a step costs beside what the step costs without, `further` what each
-        one behind it does. Of all lengths the one is taken that makes a step's tokens most for its time, by the chances
-        of the guesses. Changes nothing.
+        `cost` says what so many more tokens add to a step, in steps without them. Of all lengths the one is taken that
+        brings most tokens for a step's time, by the chances of the guesses. Changes nothing.
         """
         tokens: array[int] = array("i")
         chance = gain = rate = 1.0
-        taken, cost = 0, 1.0 + first - further
+        taken = 0
         for token, odds in self._guesses(tokens):
             chance *= odds
-            if len(tokens) >= min(most, LONGEST) or chance <= further * rate or token in ends:
+            if len(tokens) >= min(most, LONGEST) or chance < _FAINT or token in ends:
                 break
             tokens.append(token)
-            gain, cost = gain + chance, cost + further
-            if gain > rate * cost:
-                taken, rate = len(tokens), gain / cost
+            gain += chance
+            if gain > rate * (steps := 1.0 + cost(len(tokens))):
+                taken, rate = len(tokens), gain / steps
         return tokens[:taken]
 
     def _guesses(self, draft: array[int]) -> Iterator[Guess]:

@@ -3,15 +3,17 @@
 A step costs what its streams' tokens do (`pace`) and, for each token of a prompt, about the same again: both are learnt
 from measured steps. The allowance of prompt tokens is what fits into the longest gap that a running stream should see.
 Without running streams only cancellation and arrivals wait for a step, so the allowance is what fits into `ALONE` seconds.
-What streams may compute ahead of what they said is not bounded by time but by what it costs (`prices`).
+What streams may compute ahead of what they said is not bounded by time but by what it costs (`cost`).
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from b3node.engine.pace import RATE, Pace
+from b3node.engine.pace import Pace
 
+_RATE: Final = 0.2
+"""Weight of the newest step in the average of prompt tokens."""
 ALONE: Final = 0.5
 """Seconds that a step of prompt tokens alone may take: a client that leaves is noticed after one step."""
 SMALLEST: Final = 16
@@ -50,10 +52,10 @@ class Governor:
             return min(self._largest, UNKNOWN)
         return max(SMALLEST, min(self._largest, int(room / self._per_token)))
 
-    def prices(self, *, streams: int) -> tuple[float, float]:
-        """What one more token for each of `streams`, at least one, adds to their step, and each further one, in such steps."""
-        return self._pace.prices(streams)
+    def cost(self, streams: int, more: int) -> float:
+        """What `more` tokens of one of `streams`, at least one, cost; see `engine.pace.Pace.cost`."""
+        return self._pace.cost(streams, more)
 
 
 def _blend(average: float, newest: float) -> float:
-    return newest if average <= 0.0 else average + RATE * (newest - average)
+    return newest if average <= 0.0 else average + _RATE * (newest - average)

@@ -117,6 +117,11 @@ class Plan(msgspec.Struct, frozen=True):
         return sum(len(chunk.tokens) for chunk in self.chunks)
 
     @property
+    def copies(self) -> bool:
+        """Whether it copies to or from host memory, which takes time of its own."""
+        return any(isinstance(move, Save | Load | Point | Restore) for move in self.moves)
+
+    @property
     def drafted(self) -> int:
         """How many of them are only guessed."""
         return sum(chunk.drafted for chunk in self.chunks)

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Collection, Iterator
+from functools import partial
 from typing import Final
 
+from b3node.engine.draft import Cost
 from b3node.engine.governor import Governor
 from b3node.engine.limits import Limits
 from b3node.engine.plan import Chunk
@@ -56,9 +58,9 @@ class Portions:
 
     def _with_drafts(self, streams: list[Sequence], chunks: list[Chunk], room: int) -> Iterator[Chunk]:
         """The chunks of streams, and behind them at most `room` tokens that are guessed."""
-        first, further = self._governor.prices(streams=len(streams))
+        cost = partial(self._governor.cost, len(streams))
         for sequence, chunk in zip(streams, chunks, strict=True):
-            draft = self._draft(sequence, chunk, room, first, further)
+            draft = self._draft(sequence, chunk, room, cost)
             room -= len(draft)
             yield (
                 Chunk(chunk.slot, chunk.start, chunk.tokens + draft, chunk.logits, len(draft))
@@ -66,7 +68,7 @@ class Portions:
                 else chunk
             )
 
-    def _draft(self, sequence: Sequence, chunk: Chunk, room: int, first: float, further: float) -> array[int]:
+    def _draft(self, sequence: Sequence, chunk: Chunk, room: int, cost: Cost) -> array[int]:
         """What is guessed to follow a chunk, and never more than its sequence may still say behind the next token.
 
         Who is under suspicion of having broken a step is given nothing to compute that it may not say.
@@ -74,7 +76,7 @@ class Portions:
         if sequence.drafter is None or sequence.suspect or not chunk.logits:
             return array("i")
         most = min(room, sequence.limit - len(sequence.known) - 1)
-        return sequence.drafter.draft(most, first, further, self._eog)
+        return sequence.drafter.draft(most, cost, self._eog)
 
     def worth_a_point(self, sequence: Sequence) -> bool:
         """Whether someone may want to go on from where a sequence stands now."""

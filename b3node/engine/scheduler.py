@@ -147,7 +147,8 @@ class Scheduler:
         if broken:
             self._heal(broken, now)
         stream_tokens = plan.tokens - prompt_tokens
-        self.governor.observe(prompt_tokens=prompt_tokens, stream_tokens=stream_tokens, seconds=seconds)
+        if not plan.copies:
+            self.governor.observe(prompt_tokens=prompt_tokens, stream_tokens=stream_tokens, seconds=seconds)
         return self._step(seconds)
 
     def draws(self, plan: Plan) -> list[tuple[Sequence, Chunk]]:

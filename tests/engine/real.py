@@ -22,7 +22,6 @@ from tests.zoo import reference
 from tests.zoo.vocabulary import EOG
 
 GREEDY = Sampling(0.0, 1.0, 0)
-CHEAP = 0.02
 
 
 def submit(
@@ -88,7 +87,7 @@ class Engine:
         )
         self.model = model
         self.scheduler = _scheduler(model, order)
-        mock.patch.object(self.scheduler.governor, "prices", return_value=(CHEAP, CHEAP)).start()
+        mock.patch.object(self.scheduler.governor, "cost", return_value=0.0).start()
         self.loop = _Recording(self.scheduler, model.backend, self, self._clock)
         self.said: dict[int, list[int]] = {}
         self.loop.said = self.said

@@ -6,11 +6,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from b3node.engine.draft import LONGEST, Drafter, Drafts
+from b3node.engine.draft import LONGEST, Cost, Drafter, Drafts
 from b3node.engine.phrases import Phrases
 
 SONG = [7, 3, 9, 4, 1, 8, 2]
 tokens = st.lists(st.integers(0, 5), min_size=1, max_size=60)
+
+
+def linear(first: float, further: float) -> Cost:
+    """The first token more costs so much of a step, each further one so much."""
+    return lambda more: first + further * (more - 1)
 
 
 def say(drafter: Drafter, said: list[int]) -> Drafter:
@@ -26,23 +31,23 @@ def fed(*said: int, prompt: int = 1, phrases: Phrases | None = None) -> Drafter:
 
 
 def test_what_was_said_before_is_guessed_to_come_again() -> None:
-    assert list(fed(*SONG, 30, *SONG[:3], prompt=8).draft(2, 0.1, 0.1, ())) == SONG[3:5]
+    assert list(fed(*SONG, 30, *SONG[:3], prompt=8).draft(2, linear(0.1, 0.1), ())) == SONG[3:5]
 
 
 def test_a_refrain_shorter_than_a_draft_is_guessed_over_and_over() -> None:
-    draft = fed(*[1, 2, 3] * 40).draft(10, 0.1, 0.1, ())
+    draft = fed(*[1, 2, 3] * 40).draft(10, linear(0.1, 0.1), ())
     assert list(draft) == [1, 2, 3, 1, 2, 3, 1, 2, 3, 1]
 
 
 def test_nothing_is_guessed_of_a_text_that_never_repeats() -> None:
-    assert not fed(*range(100)).draft(10, 0.0, 0.0, ())
+    assert not fed(*range(100)).draft(10, linear(0.0, 0.0), ())
 
 
 def test_the_place_that_agrees_longest_is_followed() -> None:
     """`1 2` stood in two places of a prompt, but only one had the 5 before it."""
     prompt = [5, 1, 2, 40, 41, 42, 6, 1, 2, 50, 51, 52, 30, 31]
-    assert list(fed(*prompt, 5, 1, 2, prompt=len(prompt)).draft(2, 0.0, 0.0, ())) == [40, 41]
-    assert list(fed(*prompt, 6, 1, 2, prompt=len(prompt)).draft(2, 0.0, 0.0, ())) == [50, 51]
+    assert list(fed(*prompt, 5, 1, 2, prompt=len(prompt)).draft(2, linear(0.0, 0.0), ())) == [40, 41]
+    assert list(fed(*prompt, 6, 1, 2, prompt=len(prompt)).draft(2, linear(0.0, 0.0), ())) == [50, 51]
 
 
 def test_what_other_answers_of_an_organization_say_often_is_guessed() -> None:
@@ -50,15 +55,15 @@ def test_what_other_answers_of_an_organization_say_often_is_guessed() -> None:
     for _ in range(3):
         say(drafts.of("one", array("i", [0])), SONG)
 
-    assert list(say(drafts.of("one", array("i", [99])), SONG[:3]).draft(3, 0.1, 0.1, ())) == SONG[3:6]
-    assert not say(drafts.of("another", array("i", [99])), SONG[:3]).draft(3, 0.0, 0.0, ())
+    assert list(say(drafts.of("one", array("i", [99])), SONG[:3]).draft(3, linear(0.1, 0.1), ())) == SONG[3:6]
+    assert not say(drafts.of("another", array("i", [99])), SONG[:3]).draft(3, linear(0.0, 0.0), ())
 
 
 def test_a_phrase_that_changes_is_learnt_anew() -> None:
     phrases = Phrases()
     for end in [50] * 20 + [60] * 20:
         fed(7, 1, 2, 3, end, phrases=phrases)
-    assert list(fed(8, 1, 2, 3, phrases=phrases).draft(1, 0.0, 0.0, ())) == [60]
+    assert list(fed(8, 1, 2, 3, phrases=phrases).draft(1, linear(0.0, 0.0), ())) == [60]
 
 
 def test_phrases_of_tokens_with_large_numbers_are_told_apart() -> None:
@@ -68,7 +73,7 @@ def test_phrases_of_tokens_with_large_numbers_are_told_apart() -> None:
     for number, context in enumerate(contexts):
         fed(0, *context, 100 + number, phrases=phrases)
     for number, context in enumerate(contexts):
-        assert next(iter(fed(9, *context, phrases=phrases).draft(1, 0.0, 0.0, ()))) == 100 + number
+        assert next(iter(fed(9, *context, phrases=phrases).draft(1, linear(0.0, 0.0), ()))) == 100 + number
 
 
 def test_only_the_organizations_that_asked_last_are_remembered() -> None:
@@ -80,18 +85,18 @@ def test_only_the_organizations_that_asked_last_are_remembered() -> None:
 
 
 def test_an_end_is_never_guessed() -> None:
-    assert list(fed(*SONG, *SONG[:2]).draft(9, 0.0, 0.0, {SONG[4]})) == SONG[2:4]
+    assert list(fed(*SONG, *SONG[:2]).draft(9, linear(0.0, 0.0), {SONG[4]})) == SONG[2:4]
 
 
 def test_one_guess_may_not_pay_where_several_do() -> None:
     """Leaving the way of single tokens is dear, and then each further one is cheap: all or nothing."""
-    assert len(fed(*SONG * 9).draft(9, 1.2, 0.1, ())) == 9
-    assert not fed(*SONG * 9).draft(1, 1.2, 0.1, ())
+    assert len(fed(*SONG * 9).draft(9, linear(1.2, 0.1), ())) == 9
+    assert not fed(*SONG * 9).draft(1, linear(1.2, 0.1), ())
 
 
 @pytest.mark.parametrize("price", [1.0, 2.0])
 def test_who_pays_for_each_guess_what_a_step_costs_makes_none(price: float) -> None:
-    assert not fed(*SONG * 9).draft(9, price, price, ())
+    assert not fed(*SONG * 9).draft(9, linear(price, price), ())
 
 
 def test_guesses_that_prove_wrong_become_rare() -> None:
@@ -101,10 +106,10 @@ def test_guesses_that_prove_wrong_become_rare() -> None:
     wrong = 0
     for _ in range(30):
         say(fickle, [1, 2])
-        wrong += len(fickle.draft(9, 0.3, 0.3, ()))
+        wrong += len(fickle.draft(9, linear(0.3, 0.3), ()))
         say(fickle, [int(rng.integers(10, 1000))])
     assert wrong <= 6
-    assert len(fed(*SONG * 20).draft(9, 0.3, 0.3, ())) == 9
+    assert len(fed(*SONG * 20).draft(9, linear(0.3, 0.3), ())) == 9
 
 
 @settings(max_examples=300, deadline=None)
@@ -114,14 +119,14 @@ def test_a_draft_is_bounded_and_continues_what_was_said(prompt, said, most, firs
     drafter = fed(*prompt, *said, prompt=len(prompt))
     known = list(drafter._known)
 
-    draft = list(drafter.draft(most, first, further, {3}))
+    draft = list(drafter.draft(most, linear(first, further), {3}))
 
     assert len(draft) <= min(max(most, 0), LONGEST)
     assert 3 not in draft
     assert list(drafter._known) == known == [*prompt, *said]
     assert set(draft) <= set(known)
-    assert draft == list(drafter.draft(most, first, further, {3}))
-    dearer = list(drafter.draft(most, first + 0.2, further, {3}))
+    assert draft == list(drafter.draft(most, linear(first, further), {3}))
+    dearer = list(drafter.draft(most, linear(first + 0.2, further), {3}))
     assert not dearer or dearer[: len(draft)] == draft
     if draft:
         whole = [*known, draft[0]]

@@ -83,7 +83,7 @@ def test_free_sequences_beside_it_are_not_disturbed() -> None:
 
 def test_where_nothing_is_allowed_the_sequence_fails_alone() -> None:
     """A dead end costs its own request; what it said so far was said."""
-    rig = Rig()
+    rig = Rig(price=1.0)
     Constraints(rig, g=FakeConstraint(EVEN, EVEN))
 
     rig.step(constrained(1, [3, 1, 4], "g"), submit(2, [2, 7, 1]))

@@ -1,56 +1,76 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 import pytest
 
 from b3node.engine.pace import Pace
 
+CURVES: dict[str, Callable[[int], float]] = {
+    "a slow core": lambda n: 1.0 if n == 1 else 1.2 + 0.4 * (n - 1),
+    "a fast core": lambda n: 0.9 + 0.1 * n,
+    "a gpu": lambda n: 1.0 + 0.01 * n,
+    "many experts": float,
+}
 
-def seen(one: float, second: float, further: float, *, sizes: tuple[int, ...], noise: float = 0.0) -> Pace:
-    """A pace that has seen three hundred steps of a machine where further tokens cost such shares of a step."""
+
+def seen(
+    curve: Callable[[int], float], sizes: tuple[int, ...], *, one: float = 0.01, count: int = 900
+) -> Pace:
+    """A pace that has seen noisy steps of a machine that drifts by a half."""
     pace, rng = Pace(), random.Random(1)
-    for number in range(300):
-        tokens = sizes[number % len(sizes)]
-        share = 1.0 if tokens == 1 else 1.0 + second + further * (tokens - 2)
-        pace.observe(tokens, one * share * (1 + noise * rng.random()))
+    for number in range(count):
+        tokens = rng.choice(sizes)
+        drift = 1.0 + 0.5 * number / count
+        pace.observe(tokens, one * drift * curve(tokens) * (0.95 + 0.1 * rng.random()))
     return pace
 
 
-@pytest.mark.parametrize(("second", "further"), [(0.6, 0.4), (0.05, 0.02), (1.0, 0.9), (0.2, 0.2)])
-def test_what_tokens_cost_is_learnt(second: float, further: float) -> None:
-    """On any machine, from whatever steps there are, and through noise."""
-    learnt = seen(0.01, second, further, sizes=(1, 2, 1, 3, 1, 6), noise=0.2).prices(1)
-    assert abs(learnt[0] - second) < 0.15
-    assert abs(learnt[1] - further) < 0.1
-
-
-def test_a_crowd_pays_more_for_a_token() -> None:
-    """Where a step has sixteen tokens, one more for each doubles it but for what a step costs anyway."""
-    pace = seen(0.01, 0.5, 0.4, sizes=(1, 2, 3, 16, 17))
-    prices = [pace.prices(streams)[0] for streams in (1, 4, 16)]
-    assert prices == sorted(prices)
-    assert 0.8 < prices[-1] < 1.0
+@pytest.mark.parametrize("curve", CURVES.values(), ids=CURVES)
+@pytest.mark.parametrize("streams", [1, 4])
+def test_what_further_tokens_cost_is_learnt(curve: Callable[[int], float], streams: int) -> None:
+    """On any machine, whatever its curve, through noise and drift, also between the sizes that were seen."""
+    pace = seen(curve, (streams, streams, streams + 1, streams + 2, streams + 6))
+    for more in (1, 2, 4):
+        cost = streams * (curve(streams + more) / curve(streams) - 1.0)
+        assert abs(pace.cost(streams, more) - cost) < 0.1 + 0.2 * cost
 
 
 def test_a_moment_of_trouble_is_not_believed() -> None:
-    pace = seen(0.01, 0.5, 0.4, sizes=(1, 2, 3))
-    before = pace.prices(1)
+    pace = seen(CURVES["a slow core"], (1, 2, 3))
+    before = pace.cost(1, 1)
     pace.observe(2, 5.0)
-    assert pace.prices(1)[0] < before[0] + 0.2
+    assert pace.cost(1, 1) < before + 0.1
+
+
+def test_longer_steps_of_a_longer_text_make_no_token_cheaper() -> None:
+    """While only single tokens are seen, what others cost keeps its share of them."""
+    pace = seen(CURVES["a slow core"], (1, 2, 3))
+    before = pace.cost(1, 1)
+    for _ in range(50):
+        pace.observe(1, 0.04)
+    assert abs(pace.cost(1, 1) - before) < 0.1
 
 
 def test_who_took_drafts_for_too_dear_tries_them_again() -> None:
-    pace = seen(0.01, 1.5, 1.5, sizes=(1, 2, 3))
-    assert min(pace.prices(1)) > 1.0
+    pace = seen(CURVES["many experts"], (1, 2, 3))
+    assert pace.cost(1, 1) > 0.8
     for _ in range(3000):
         pace.observe(1, 0.01)
-    assert max(pace.prices(1)) < 0.6
+    assert pace.cost(1, 1) < 0.55
 
 
 def test_a_step_is_as_long_as_such_steps_were() -> None:
-    pace = seen(0.02, 0.5, 0.4, sizes=(1, 4, 8))
+    pace = seen(CURVES["a slow core"], (1, 4, 8), one=0.02)
     assert pace.seconds(0) == 0.0
-    assert pace.seconds(1) == pytest.approx(0.02)
-    assert pace.seconds(4) == pytest.approx(0.02 * 2.3, rel=0.05)
+    assert pace.seconds(1) == pytest.approx(0.03, rel=0.1)
+    assert pace.seconds(4) == pytest.approx(0.03 * 2.4, rel=0.1)
     assert Pace().seconds(3) == 0.0
+
+
+def test_steps_larger_than_any_draft_tell_nothing() -> None:
+    pace = seen(CURVES["a slow core"], (1, 2))
+    before = pace.seconds(1)
+    pace.observe(500, 10.0)
+    assert pace.seconds(1) == before

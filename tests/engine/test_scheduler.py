@@ -42,8 +42,8 @@ class Priced(Governor):
         super().__init__(gap=gap, largest=largest)
         self.price = price
 
-    def prices(self, *, streams):
-        return self.price, self.price
+    def cost(self, streams, more):
+        return self.price * more
 
 
 class Rig:
