@@ -22,7 +22,9 @@ under it; the shelf's books are what the tree refers to, and within the budget.
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Final
 
 import msgspec
@@ -193,6 +195,20 @@ class Cells:
         self._fit_shelf()
         self._prune()
 
+    def lacks_copy(self, slot: int) -> bool:
+        """Whether something of a kept slot is in its cells alone; changes nothing."""
+        held = self._held[slot]
+        return held.length >= SMALLEST_KEPT and any(run.copy is None for run in held.tip.path())
+
+    def can_save(self, slot: int) -> bool:
+        """Whether there is room to copy some of that, and nothing has to be forgotten for it; changes nothing."""
+        return self.lacks_copy(slot) and next(self._without_copy(self._held[slot]), None) is not None
+
+    def save(self, slot: int) -> None:
+        """Copies that to host memory and leaves it in its cells, so that they can be given up for nothing."""
+        for run in self._without_copy(self._held[slot]):
+            self._copy(slot, run)
+
     def victim(self, *, spare: int = -1) -> int | None:
         """The kept slot to give up next, `spare` aside; changes nothing."""
         kept = [slot for slot in self.kept if slot != spare]
@@ -286,8 +302,16 @@ class Cells:
             if run.copy is None:
                 if not self._shelf.takes(len(run.tokens)):
                     return
-                copy = self._shelf.put_copy(run)
-                self.moves.append(Save(slot, run.start, run.end, copy.key))
+                self._copy(slot, run)
+
+    def _without_copy(self, held: Holding) -> Iterator[Run]:
+        """The runs of a slot that have no copy and for which there is room, from the root downwards."""
+        missing = (run for run in held.tip.path() if run.copy is None)
+        return takewhile(lambda run: self._shelf.has_room(len(run.tokens)), missing)
+
+    def _copy(self, slot: int, run: Run) -> None:
+        copy = self._shelf.put_copy(run)
+        self.moves.append(Save(slot, run.start, run.end, copy.key))
 
     def _settle(self, slot: int, run: Run) -> None:
         """Moves a running slot's tip to `run`, which lies below its present tip."""

@@ -31,6 +31,7 @@ from b3node.engine.cells import Cells, Match
 from b3node.engine.constraint import DEAD_END, Constraint
 from b3node.engine.draft import Drafts
 from b3node.engine.governor import Governor
+from b3node.engine.hot import Hot
 from b3node.engine.leader import leader_ahead
 from b3node.engine.limits import Limits
 from b3node.engine.messages import FinishReason, Step, Submit
@@ -68,6 +69,7 @@ class Scheduler:
         self.cells = Cells(limits.cells, shelf, stateful=limits.stateful)
         self.governor = governor
         self._windows = Windows(limits, self.cells)
+        self._hot = Hot(limits, self.cells)
         self._portions = Portions(limits, governor, self._windows, eog)
         self.waiting = Queue(limits.waiting)
         self.running: dict[int, Sequence] = {}
@@ -113,7 +115,8 @@ class Scheduler:
     @property
     def idle(self) -> bool:
         """Whether a step would bring nothing; changes nothing."""
-        return not (self.running or self.waiting or self.cells.moves or self._report.news)
+        busy = self.running or self.waiting or self.cells.moves or self._report.news
+        return not busy and self._hot.to_save() is None
 
     def plan(self, now: float) -> Plan:
         """What the next step is to do; admits, pauses and expires sequences on the way."""
@@ -121,8 +124,10 @@ class Scheduler:
             self._leave(sequence, "capacity", now)
         if not self.running:
             self.cells.total = self.limits.cells
+        came = len(self.running)
         self._admit(now)
-        self._cool()
+        for victim in self._hot.given_up(running=bool(self.running), entered=len(self.running) > came):
+            self._free(victim, shelve=True)
         chunks = self._chunks()
         while self._lacking(chunks) and self._pause():
             chunks = self._chunks()
@@ -265,14 +270,6 @@ class Scheduler:
                 raise RuntimeError("fewer slots than running sequences and one")
             self._free(victim, shelve=True)
         return self._slots.pop()
-
-    def _cool(self) -> None:
-        """Beside running sequences, keeps no more finished cells in the cache than are worth their cost."""
-        while self.running and self.cells.used - self.cells.locked > self.limits.hot:
-            victim = self.cells.victim()
-            if victim is None:
-                return
-            self._free(victim, shelve=True)
 
     # -- making room -----------------------------------------------------------------------------------
 

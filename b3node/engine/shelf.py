@@ -44,6 +44,10 @@ class Shelf:
         """Whether a copy of so many positions could ever lie here; changes nothing."""
         return self._copy_size(tokens) <= self.budget
 
+    def has_room(self, tokens: int) -> bool:
+        """Whether a copy of so many positions can lie here and nothing has to be forgotten for it; changes nothing."""
+        return self.used + self._copy_size(tokens) <= self.budget
+
     @property
     def takes_state(self) -> bool:
         """Whether a recurrent state could ever lie here."""

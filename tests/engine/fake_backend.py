@@ -122,6 +122,7 @@ class FakeBackend:
         """Slot to the tokens that its state has seen."""
         self.copies: dict[int, list[int] | tuple[int, ...]] = {}
         self.computed = 0
+        self.plans: list[Plan] = []
         self._next_cell = 0
 
     def rest(self) -> None:
@@ -134,6 +135,7 @@ class FakeBackend:
 
     def start(self, plan: Plan) -> None:
         assert self._rows is None, "a plan was started before the last one's rows were read"
+        self.plans.append(plan)
         for move in plan.moves:
             self._move(move)
         fault = self.fault() if plan.chunks else None

@@ -1,0 +1,62 @@
+"""When finished sequences leave the cache for host memory: what is kept there makes every step longer.
+
+Beside running sequences no more cells of finished ones stay than are worth their cost (`Limits.hot`). But copying them out
+takes time as well, 10 to 50 ms for a hundred tokens that were written beside other streams, whose cells lie between
+theirs. So it is done where it costs nobody anything, or at once pays:
+
+* While nothing runs, what would have to leave is copied, one sequence a step, and stays where it is. Whoever goes on from
+  it finds it there; whoever does not gives its cells up for nothing.
+* A sequence that enters has its whole answer before it, so room is made for it, with one copy a step.
+* What ends beside running sequences stays until then, but never takes more cells than they do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from b3node.engine.cells import Cells
+from b3node.engine.limits import Limits
+
+
+class Hot:
+    """Chooses among the kept slots of `cells`; what is to be copied it tells `cells` itself."""
+
+    def __init__(self, limits: Limits, cells: Cells) -> None:
+        self._limits = limits
+        self._cells = cells
+        self._leaving = False
+        """Whether room is being made for one that entered."""
+
+    def to_save(self) -> int | None:
+        """The kept slot that is to be copied next while nothing runs; None when there is none. Changes nothing."""
+        excess = self._excess
+        for slot in self._cells.kept if excess > 0 else ():
+            if self._cells.can_save(slot):
+                return slot
+            excess -= self._cells.length(slot)
+            if excess <= 0:
+                break
+        return None
+
+    def given_up(self, *, running: bool, entered: bool) -> Iterator[int]:
+        """The kept slots to give up now, each of which must be given up before the next is asked for.
+
+        While nothing `running` is they are copied instead, and there are none.
+        """
+        if not running:
+            if (slot := self.to_save()) is not None:
+                self._cells.save(slot)
+            return
+        self._leaving = self._leaving or entered or self._excess > self._cells.locked
+        copied = False
+        while self._leaving and self._excess > 0 and not copied:
+            victim = self._cells.victim()
+            if victim is None:
+                break
+            copied = self._cells.lacks_copy(victim)
+            yield victim
+        self._leaving = self._leaving and copied
+
+    @property
+    def _excess(self) -> int:
+        return self._cells.used - self._cells.locked - self._limits.hot

@@ -1,0 +1,87 @@
+"""When finished sequences leave the cache: on a machine where every cell beside running ones makes their steps longer."""
+
+from __future__ import annotations
+
+from b3node.engine.plan import Drop, Load, Save
+from tests.engine.fake_backend import EOG, continuation
+from tests.engine.test_scheduler import Rig, said, submit
+
+TALKING = [p for p in ([i, i + 1] for i in range(90)) if EOG not in continuation(p, 60)]
+"""Prompts behind which the model does not end by itself for a while."""
+
+
+def cold(**options) -> Rig:
+    return Rig(hot=0, shelf=10_000, cells=1000, price=1.0, **options)
+
+
+def moved(rig: Rig, kind: type) -> int:
+    return sum(isinstance(move, kind) for plan in rig.backend.plans for move in plan.moves)
+
+
+def test_what_has_ended_is_copied_while_nothing_runs_and_stays_to_be_read() -> None:
+    rig = cold()
+    rig.step(submit(1, TALKING[0], max_tokens=30))
+    rig.drain()
+    assert (moved(rig, Save), moved(rig, Drop)) == (1, 0)
+
+    conversation = [*TALKING[0], *continuation(TALKING[0], 30), 5]
+    rig.step(submit(2, conversation, max_tokens=4))
+    rig.drain()
+
+    assert rig.started[2].cached_tokens == len(TALKING[0]) + 29
+    assert moved(rig, Load) == 0
+    assert rig.text[2] == said(conversation, 4)
+
+
+def test_who_comes_next_pays_for_no_copy() -> None:
+    rig = cold()
+    for number in range(3):
+        rig.step(submit(number, TALKING[number], max_tokens=30))
+        rig.drain()
+    copied = moved(rig, Save)
+    assert copied == 3
+
+    rig.step(submit(9, TALKING[9], max_tokens=30))
+    assert moved(rig, Save) == copied
+    assert not rig.scheduler.cells.kept
+
+
+def test_what_ends_beside_running_ones_is_not_copied_before_somebody_enters() -> None:
+    rig = cold(parallel=8, slots=20)
+    rig.step(*(submit(number, TALKING[number], max_tokens=60 - 40 * (number < 3)) for number in range(8)))
+    while len(rig.scheduler.running) != 5:
+        rig.step()
+    assert len(rig.scheduler.cells.kept) == 3
+    assert moved(rig, Save) == 0
+
+    rig.step(submit(9, TALKING[9], max_tokens=2))
+    for _ in range(4):
+        rig.step()
+
+    assert not rig.scheduler.cells.kept
+    assert moved(rig, Save) == 3
+    assert max(sum(isinstance(move, Save) for move in plan.moves) for plan in rig.backend.plans) == 1
+
+
+def test_what_has_ended_never_takes_more_cells_than_what_runs() -> None:
+    rig = cold(parallel=8, slots=20)
+    rig.step(*(submit(number, TALKING[number], max_tokens=20 + 40 * (number < 1)) for number in range(8)))
+    while len(rig.scheduler.running) > 1:
+        rig.step()
+    for _ in range(8):
+        rig.step()
+
+    cells = rig.scheduler.cells
+    assert rig.scheduler.running
+    assert cells.used - cells.locked <= cells.locked
+
+
+def test_nothing_is_forgotten_for_a_copy_that_nobody_asked_for() -> None:
+    """While nothing runs, host memory is filled, and what lies there stays."""
+    rig = Rig(hot=0, shelf=70, cells=1000, price=1.0)
+    for number in range(4):
+        rig.step(submit(number, TALKING[number], max_tokens=30))
+        rig.drain()
+
+    assert rig.scheduler.idle
+    assert rig.scheduler.cells.kept
