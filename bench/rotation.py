@@ -16,8 +16,9 @@ import msgspec
 from bench.load import LoadError
 from bench.pairs import Measures, Round, in_turn
 
-REST: Final = 0.05
-"""Seconds before each piece: whoever was asked last has put its things away and its threads to sleep."""
+REST: Final = 0.5
+"""Seconds before each piece: whoever was asked last has put its things away (b3node copies what has ended to host memory
+while nothing runs) and its threads to sleep."""
 
 
 class Costs(Protocol):
