@@ -21,7 +21,7 @@ _SECOND, _FURTHER = 0.5, 0.4
 """What a second token and each further one add to a step of one before anything was seen."""
 _PRESENT: Final = 0.3
 """Part of the news that is put down to how long steps are at present, and ..."""
-_SIZE: Final = 0.05
+_SIZE: Final = 0.1
 """... to how long such steps are."""
 _ODD: Final = 0.5
 """A step is believed to be longer or shorter than expected by this part at most; the rest is what others did."""

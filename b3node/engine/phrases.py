@@ -21,7 +21,8 @@ from b3node.engine.lookup import RATE, Guess
 _PLACES: Final = 1 << 15
 """Entries of each of the two tables: 13 bytes each, under 1 MiB a namespace; 10,000 tokens fill a third at most."""
 _BITS: Final = 20
-"""Bits of a token id in a context's key, of which three make 60: no vocabulary has a million tokens."""
+"""Bits of a token id in a context's key: no vocabulary has a million tokens, and of a larger one keys may coincide."""
+_KEY: Final = (1 << 3 * _BITS) - 1
 _MIX: Final = 0x9E3779B97F4A7C15
 """Fibonacci hashing (D. Knuth, The Art of Computer Programming 3, 6.4): its product's upper bits tell keys apart."""
 _VOTES: Final = 6
@@ -92,7 +93,7 @@ class _Table:
     def _key(self, before: Many[int]) -> int:
         key = 0
         for token in before[-self._size :]:
-            key = key << _BITS | token
+            key = (key << _BITS ^ token) & _KEY
         return key
 
 

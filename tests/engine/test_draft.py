@@ -76,6 +76,11 @@ def test_phrases_of_tokens_with_large_numbers_are_told_apart() -> None:
         assert next(iter(fed(9, *context, phrases=phrases).draft(1, linear(0.0, 0.0), ()))) == 100 + number
 
 
+def test_tokens_of_any_number_are_learnt() -> None:
+    far = [2**31 - 1, 2**30, 2**29 + 7]
+    assert list(fed(0, *far, 5, 0, *far).draft(1, linear(0.0, 0.0), ())) == [5]
+
+
 def test_only_the_organizations_that_asked_last_are_remembered() -> None:
     drafts = Drafts()
     for number in range(1000):

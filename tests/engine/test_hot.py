@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from b3node.engine.hot import STAY
 from b3node.engine.plan import Drop, Load, Save
 from tests.engine.fake_backend import EOG, continuation
 from tests.engine.test_scheduler import Rig, said, submit
@@ -63,17 +64,19 @@ def test_what_ends_beside_running_ones_is_not_copied_before_somebody_enters() ->
     assert max(sum(isinstance(move, Save) for move in plan.moves) for plan in rig.backend.plans) == 1
 
 
-def test_what_has_ended_never_takes_more_cells_than_what_runs() -> None:
+def test_what_has_ended_does_not_stay_for_long_beside_who_goes_on() -> None:
     rig = cold(parallel=8, slots=20)
-    rig.step(*(submit(number, TALKING[number], max_tokens=20 + 40 * (number < 1)) for number in range(8)))
+    rig.step(*(submit(number, TALKING[number], max_tokens=18 + 40 * (number < 1)) for number in range(4)))
     while len(rig.scheduler.running) > 1:
         rig.step()
-    for _ in range(8):
+    for _ in range(STAY - 2):
+        rig.step()
+    assert len(rig.scheduler.cells.kept) == 3
+    for _ in range(6):
         rig.step()
 
-    cells = rig.scheduler.cells
     assert rig.scheduler.running
-    assert cells.used - cells.locked <= cells.locked
+    assert not rig.scheduler.cells.kept
 
 
 def test_nothing_is_forgotten_for_a_copy_that_nobody_asked_for() -> None:
