@@ -201,13 +201,15 @@ class Cells:
         return held.length >= SMALLEST_KEPT and any(run.copy is None for run in held.tip.path())
 
     def can_save(self, slot: int) -> bool:
-        """Whether there is room to copy some of that, and nothing has to be forgotten for it; changes nothing."""
+        """Whether some of that can be copied, and only what is in no cells be forgotten for it; changes nothing."""
         return self.lacks_copy(slot) and next(self._without_copy(self._held[slot]), None) is not None
 
     def save(self, slot: int) -> None:
         """Copies that to host memory and leaves it in its cells, so that they can be given up for nothing."""
         for run in self._without_copy(self._held[slot]):
             self._copy(slot, run)
+            self._fit_shelf()
+        self._prune()
 
     def victim(self, *, spare: int = -1) -> int | None:
         """The kept slot to give up next, `spare` aside; changes nothing."""
@@ -305,9 +307,17 @@ class Cells:
                 self._copy(slot, run)
 
     def _without_copy(self, held: Holding) -> Iterator[Run]:
-        """The runs of a slot that have no copy and for which there is room, from the root downwards."""
+        """The runs of a slot that have no copy, as long as there is room for them or can be made, from the root downwards."""
         missing = (run for run in held.tip.path() if run.copy is None)
-        return takewhile(lambda run: self._shelf.has_room(len(run.tokens)), missing)
+        return takewhile(self._saveable, missing)
+
+    def _saveable(self, run: Run) -> bool:
+        """Whether a copy has room, or what was used longest ago, and would be forgotten first, is in no cells any more."""
+        size, eldest = len(run.tokens), self._shelf.eldest
+        if self._shelf.has_room(size) or eldest is None:
+            return self._shelf.has_room(size)
+        runs = eldest.copy.runs if eldest.copy is not None else ()
+        return self._shelf.takes(size) and not any(each.readers for each in runs)
 
     def _copy(self, slot: int, run: Run) -> None:
         copy = self._shelf.put_copy(run)

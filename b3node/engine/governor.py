@@ -1,8 +1,8 @@
 """Chooses how many tokens a step may compute beside one of each stream, so that running streams keep their pace.
 
 A step costs what its streams' tokens do (`pace`) and, for each token of a prompt, about the same again: both are learnt
-from measured steps. The allowance of prompt tokens is what fits into the longest gap that a running stream should see.
-Without running streams only cancellation and arrivals wait for a step, so the allowance is what fits into `ALONE` seconds.
+from measured steps. The allowance of prompt tokens is what fits into the longest gap that a stream should see that runs
+beside them alone; what more streams cost each other comes on top, or prompts that come together would crawl. Without running streams only cancellation and arrivals wait for a step, so the allowance is what fits into `ALONE` seconds.
 What streams may compute ahead of what they said is not bounded by time but by what it costs (`cost`).
 """
 
@@ -26,7 +26,7 @@ class Governor:
     """Learns step times (seconds); `observe` mutates it.
 
     Args:
-        gap: seconds that a running stream may wait between two tokens.
+        gap: seconds that a single stream may wait between two tokens, and any may because of prompts.
         largest: the most prompt tokens that a step can hold (the backend's batch size).
     """
 
@@ -47,7 +47,7 @@ class Governor:
 
     def allowance(self, *, streams: int) -> int:
         """Prompt tokens the next step may compute beside `streams` running ones."""
-        room = self._gap - self._pace.seconds(streams) if streams else ALONE
+        room = self._gap - self._pace.seconds(1) if streams else ALONE
         if self._per_token <= 0.0:
             return min(self._largest, UNKNOWN)
         return max(SMALLEST, min(self._largest, int(room / self._per_token)))

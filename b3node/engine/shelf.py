@@ -85,6 +85,11 @@ class Shelf:
         self.items.clear()
         self.used = 0
 
+    @property
+    def eldest(self) -> Item | None:
+        """The piece that was used longest ago; changes nothing."""
+        return next(iter(self.items.values()), None)
+
     def oldest(self) -> int | None:
         """The key to forget next, while the budget is overdrawn; None when it is not."""
         return next(iter(self.items)) if self.used > self.budget else None

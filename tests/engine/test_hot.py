@@ -79,12 +79,25 @@ def test_what_has_ended_does_not_stay_for_long_beside_who_goes_on() -> None:
     assert not rig.scheduler.cells.kept
 
 
-def test_nothing_is_forgotten_for_a_copy_that_nobody_asked_for() -> None:
-    """While nothing runs, host memory is filled, and what lies there stays."""
+def test_full_host_memory_is_given_to_what_ended_last() -> None:
+    """While nothing runs, what is in no cells any more is forgotten for what is; then there is rest."""
     rig = Rig(hot=0, shelf=70, cells=1000, price=1.0)
-    for number in range(4):
+    for number in range(6):
         rig.step(submit(number, TALKING[number], max_tokens=30))
         rig.drain()
+        saved = moved(rig, Save)
+        assert saved == number + 1
+        assert rig.scheduler.idle
+
+    rig.step(submit(9, TALKING[9], max_tokens=2))
+    assert moved(rig, Save) == saved
+
+
+def test_host_memory_that_holds_too_little_is_left_alone() -> None:
+    """Several that ended last do not take turns in it for ever."""
+    rig = Rig(hot=0, shelf=70, cells=1000, price=1.0, parallel=4)
+    rig.step(*(submit(number, TALKING[number], max_tokens=30) for number in range(4)))
+    rig.drain(bound=60)
 
     assert rig.scheduler.idle
-    assert rig.scheduler.cells.kept
+    assert len(rig.scheduler.cells.kept) == 4
