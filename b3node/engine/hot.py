@@ -6,6 +6,9 @@ theirs. So it is done where it costs nobody anything, or at once pays:
 
 * While nothing runs, what would have to leave is copied, one sequence a step, and stays where it is. Whoever goes on from
   it finds it there; whoever does not gives its cells up for nothing.
+* Cells are taken where they are free, so what came in beside others may lie far up, and on a CPU a step computes with
+  all cells below; a prefix that each request shares with the one before would stay there for ever. So when nothing runs,
+  and the cache was fuller than it is, all leave: who comes back is read into the lowest cells.
 * A sequence that enters has its whole answer before it, so room is made for it, with one copy a step.
 * What ends beside running sequences stays until then, or for `STAY` steps: streams that began together mostly end so.
 """
@@ -18,10 +21,13 @@ from typing import Final
 from b3node.engine.cells import Cells
 from b3node.engine.limits import Limits
 
-
 STAY: Final = 32
 """Steps in which cells cost about what a copy of them does: beside one stream of SmolLM2-135M on two virtual cores 6
 microseconds each a step, and 30 to 250 for their copy, more the further they lie apart."""
+
+
+SPREAD: Final = 256
+"""Cells by which the cache may have been fuller: llama.cpp computes with a multiple of that."""
 
 
 class Hot:
@@ -34,26 +40,30 @@ class Hot:
         """Whether room is being made."""
         self._stayed = 0
         """Steps with more in the cache than is worth it."""
+        self._peak = 0
+        """The most cells that were in use since none was."""
+
+    @property
+    def untidy(self) -> bool:
+        """Whether there is something to do while nothing runs; changes nothing."""
+        return self.to_save() is not None or self._spread
 
     def to_save(self) -> int | None:
         """The kept slot that is to be copied next while nothing runs; None when there is none. Changes nothing."""
-        excess = self._excess
-        for slot in self._cells.kept if excess > 0 else ():
-            if self._cells.can_save(slot):
-                return slot
-            excess -= self._cells.length(slot)
-            if excess <= 0:
-                break
-        return None
+        kept = self._cells.kept if self._excess > 0 else ()
+        return next((slot for slot in kept if self._cells.can_save(slot)), None)
 
     def given_up(self, *, running: bool, entered: bool) -> Iterator[int]:
         """The kept slots to give up now, each of which must be given up before the next is asked for.
 
-        While nothing `running` is they are copied instead, and there are none.
+        While nothing `running` is they are copied first.
         """
+        self._peak = max(self._peak, self._cells.used) if self._cells.used else 0
         if not running:
             if (slot := self.to_save()) is not None:
                 self._cells.save(slot)
+            elif self._spread:
+                yield from self._cells.kept
             return
         self._stayed = self._stayed + 1 if self._excess > 0 else 0
         self._leaving = self._leaving or entered or self._stayed > STAY
@@ -65,6 +75,10 @@ class Hot:
             copied = self._cells.lacks_copy(victim)
             yield victim
         self._leaving = self._leaving and copied
+
+    @property
+    def _spread(self) -> bool:
+        return self._excess > 0 and self._peak > self._cells.used + SPREAD
 
     @property
     def _excess(self) -> int:

@@ -25,6 +25,8 @@ _SIZE: Final = 0.1
 """... to how long such steps are."""
 _ODD: Final = 0.5
 """A step is believed to be longer or shorter than expected by this part at most; the rest is what others did."""
+_BACK: Final = 0.08
+"""What it costs, in steps of one, that the step behind a draft has another size again: llama.cpp makes its graph anew."""
 _FORGOTTEN: Final = 0.005
 """Part of the way back to what is taken for true at first, for sizes just above the one that is seen, where they seem
 longer than that: whoever takes drafts for too dear makes none to see that they are not."""
@@ -66,7 +68,8 @@ class Pace:
 
         That is in steps that this stream would have to itself: what it computes ahead should bring as many tokens.
         """
-        return streams * (self._share(streams + more) / self._share(streams) - 1.0)
+        now = self._share(streams)
+        return streams * (self._share(streams + more) + _BACK - now) / now
 
     def _share(self, tokens: int) -> float:
         """A step of so many tokens, one or more, in steps of one: as seen, or between or behind sizes that were."""

@@ -116,7 +116,7 @@ class Scheduler:
     def idle(self) -> bool:
         """Whether a step would bring nothing; changes nothing."""
         busy = self.running or self.waiting or self.cells.moves or self._report.news
-        return not busy and self._hot.to_save() is None
+        return not busy and not self._hot.untidy
 
     def plan(self, now: float) -> Plan:
         """What the next step is to do; admits, pauses and expires sequences on the way."""

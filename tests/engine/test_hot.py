@@ -101,3 +101,21 @@ def test_host_memory_that_holds_too_little_is_left_alone() -> None:
 
     assert rig.scheduler.idle
     assert len(rig.scheduler.cells.kept) == 4
+
+
+def test_after_a_crowd_a_prefix_comes_back_to_the_lowest_cells() -> None:
+    """What each request shares with the one before does not stay where a crowd left room for it."""
+    rig = cold(parallel=8, slots=20, n_ctx=300)
+    prefix = [9, 8, 7, 6] * 8
+    crowd = [submit(number, [*TALKING[number], *range(60)], max_tokens=5) for number in range(6)]
+    rig.step(*crowd, submit(9, [*prefix, 1], max_tokens=5))
+    rig.drain()
+    assert len(rig.scheduler.cells.kept) == 7
+
+    for number in (10, 11):
+        rig.step(submit(number, [*prefix, number], max_tokens=5))
+        rig.drain()
+        assert rig.started[number].cached_tokens == len(prefix)
+        assert rig.text[number] == said([*prefix, number], 5)
+        # The first one has seen the crowd's cells; once it is gone, nothing is in the way of the second.
+        assert bool(rig.scheduler.cells.kept) == (number == 11)
