@@ -58,12 +58,13 @@ class Hot:
 
         While nothing `running` is they are copied first.
         """
-        self._peak = max(self._peak, self._cells.used) if self._cells.used else 0
+        self._peak = max(self._peak, self._cells.used)
         if not running:
             if (slot := self.to_save()) is not None:
                 self._cells.save(slot)
             elif self._spread:
                 yield from self._cells.kept
+                self._peak = 0
             return
         self._stayed = self._stayed + 1 if self._excess > 0 else 0
         self._leaving = self._leaving or entered or self._stayed > STAY
