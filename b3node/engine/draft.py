@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from array import array
 from collections import OrderedDict
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Hashable, Iterator
 from typing import Final
 
 from b3node.engine.lookup import Guess, Lookup
@@ -24,8 +24,8 @@ from b3node.engine.phrases import Phrases
 
 LONGEST: Final = 16
 """Tokens that are guessed at once, at most."""
-_NAMESPACES: Final = 64
-"""Organizations whose phrases are remembered: those that asked last."""
+_KINDS: Final = 64
+"""Kinds of sequences whose phrases are remembered: those that asked last."""
 _WORTH: Final = 1.1
 """Tokens for the time of a step without a draft that a draft must promise: chances and costs are learnt from few and noisy
 steps, and what seems to gain a little mostly gains nothing."""
@@ -42,13 +42,17 @@ class Drafts:
     """Makes the drafters of an engine's sequences; `of` mutates it."""
 
     def __init__(self) -> None:
-        self._phrases: OrderedDict[str, Phrases] = OrderedDict()
+        self._phrases: OrderedDict[Hashable, Phrases] = OrderedDict()
 
-    def of(self, namespace: str, known: array[int]) -> Drafter:
-        """A drafter for a new sequence with these tokens, which grow."""
-        phrases = self._phrases.setdefault(namespace, Phrases())
-        self._phrases.move_to_end(namespace)
-        if len(self._phrases) > _NAMESPACES:
+    def of(self, kind: Hashable, known: array[int]) -> Drafter:
+        """A drafter for a new sequence with these tokens, which grow.
+
+        Sequences of one `kind` are of one organization, and all greedy or all drawn: drawn ones repeat phrases less, so
+        what is learnt of the others' chances would make their drafts too long.
+        """
+        phrases = self._phrases.setdefault(kind, Phrases())
+        self._phrases.move_to_end(kind)
+        if len(self._phrases) > _KINDS:
             self._phrases.popitem(last=False)
         return Drafter(known, phrases)
 

@@ -89,7 +89,7 @@ class Scheduler:
         """
         sequence = Sequence.of(submit, n_ctx=self.limits.n_ctx, now=now, constraint=constraint)
         if self.limits.drafts:
-            sequence.drafter = self._drafts.of(sequence.namespace, sequence.known)
+            sequence.drafter = self._drafts.of((sequence.namespace, sequence.greedy), sequence.known)
         known = sequence.known
         if (
             (constraint is None and (submit.grammar is not None or submit.outline is not None))
