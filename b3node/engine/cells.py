@@ -316,8 +316,8 @@ class Cells:
         size, eldest = len(run.tokens), self._shelf.eldest
         if self._shelf.has_room(size) or eldest is None:
             return self._shelf.has_room(size)
-        runs = eldest.copy.runs if eldest.copy is not None else ()
-        return self._shelf.takes(size) and not any(each.readers for each in runs)
+        runs = eldest.copy.runs if eldest.copy is not None else [eldest.run]
+        return self._shelf.takes(size) and not any(each.readers for each in runs if each is not None)
 
     def _copy(self, slot: int, run: Run) -> None:
         copy = self._shelf.put_copy(run)

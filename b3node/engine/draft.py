@@ -20,7 +20,7 @@ from collections.abc import Callable, Container, Hashable, Iterator
 from typing import Final
 
 from b3node.engine.lookup import Guess, Lookup
-from b3node.engine.phrases import Phrases
+from b3node.engine.phrases import CONTEXT, Phrases
 
 LONGEST: Final = 16
 """Tokens that are guessed at once, at most."""
@@ -31,9 +31,6 @@ _WORTH: Final = 1.1
 steps, and what seems to gain a little mostly gains nothing."""
 _FAINT: Final = 0.1
 """Chance below which a guess is not looked behind."""
-_CONTEXT: Final = 3
-"""Tokens before a guess that phrases look at."""
-
 
 Cost = Callable[[int], float]
 
@@ -50,7 +47,8 @@ class Drafts:
         Sequences of one `kind` are of one organization, and all greedy or all drawn: drawn ones repeat phrases less, so
         what is learnt of the others' chances would make their drafts too long.
         """
-        phrases = self._phrases.setdefault(kind, Phrases())
+        if (phrases := self._phrases.get(kind)) is None:
+            phrases = self._phrases[kind] = Phrases()
         self._phrases.move_to_end(kind)
         if len(self._phrases) > _KINDS:
             self._phrases.popitem(last=False)
@@ -96,7 +94,7 @@ class Drafter:
 
     def _guesses(self, draft: array[int]) -> Iterator[Guess]:
         """What comes behind the known tokens and a draft that grows by each guess."""
-        context = self._known[-_CONTEXT:]
+        context = self._known[-CONTEXT:]
         quoted = self._lookup.guess(draft)
         while (best := _surer(quoted, self._phrases.guess(context))) is not None:
             yield best

@@ -24,8 +24,6 @@ from b3node.engine.limits import Limits
 STAY: Final = 32
 """Steps in which cells cost about what a copy of them does: beside one stream of SmolLM2-135M on two virtual cores 6
 microseconds each a step, and 30 to 250 for their copy, more the further they lie apart."""
-
-
 SPREAD: Final = 256
 """Cells by which the cache may have been fuller: llama.cpp computes with a multiple of that."""
 
@@ -41,14 +39,14 @@ class Hot:
         self._stayed = 0
         """Steps with more in the cache than is worth it."""
         self._peak = 0
-        """The most cells that were in use since none was."""
+        """The most cells that were in use since all left."""
 
     @property
     def untidy(self) -> bool:
         """Whether there is something to do while nothing runs; changes nothing."""
-        return self.to_save() is not None or self._spread
+        return self._to_save() is not None or self._spread
 
-    def to_save(self) -> int | None:
+    def _to_save(self) -> int | None:
         """The kept slot that is to be copied next while nothing runs; None when there is none. Changes nothing."""
         kept = self._cells.kept if self._excess > 0 else ()
         return next((slot for slot in kept if self._cells.can_save(slot)), None)
@@ -60,7 +58,7 @@ class Hot:
         """
         self._peak = max(self._peak, self._cells.used)
         if not running:
-            if (slot := self.to_save()) is not None:
+            if (slot := self._to_save()) is not None:
                 self._cells.save(slot)
             elif self._spread:
                 yield from self._cells.kept

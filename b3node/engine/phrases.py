@@ -18,6 +18,8 @@ from typing import Final
 
 from b3node.engine.lookup import RATE, Guess
 
+CONTEXT: Final = 3
+"""Tokens that count for what follows them."""
 _PLACES: Final = 1 << 15
 """Entries of each of the two tables: 13 bytes each, under 1 MiB a namespace; 10,000 tokens fill a third at most."""
 _BITS: Final = 20
@@ -36,11 +38,11 @@ class Phrases:
     """The tables of one namespace; `learn` mutates them."""
 
     def __init__(self) -> None:
-        self._tables = (_Table(2), _Table(3))
+        self._tables = (_Table(CONTEXT - 1), _Table(CONTEXT))
 
     def learn(self, known: Many[int]) -> None:
         """The last of the tokens followed the others. The table with the longest context that knows it is judged."""
-        *before, token = known[-4:]
+        *before, token = known[-CONTEXT - 1 :]
         judged = False
         for table in reversed(self._tables):
             judged = table.learn(before, token, judge=not judged) or judged

@@ -51,13 +51,11 @@ class _Recording(Loop):
 
     said: dict[int, list[int]]
     computed = 0
-    drafted = 0
 
     def _draw(self, plan: Plan, rows: Rows) -> dict[int, Many[int]]:
         drawn = super()._draw(plan, rows)
         self.computed += plan.tokens
         for sequence, chunk in self._scheduler.draws(plan):
-            self.drafted += chunk.drafted
             if (new := drawn[chunk.slot])[0] != BROKEN:
                 left = sequence.limit - len(sequence.known)
                 self.said.setdefault(sequence.id, []).extend(new[:left])

@@ -119,3 +119,18 @@ def test_after_a_crowd_a_prefix_comes_back_to_the_lowest_cells() -> None:
         assert rig.text[number] == said([*prefix, number], 5)
         # The first one has seen the crowd's cells; once it is gone, nothing is in the way of the second.
         assert bool(rig.scheduler.cells.kept) == (number == 11)
+
+
+def test_states_of_what_is_still_in_its_cells_are_not_forgotten_for_a_copy() -> None:
+    """A model with a state beside its cells can be entered only where a state was copied: those stay as long as their cells."""
+    rig = Rig(hot=0, shelf=45, cells=1000, stateful=True)
+    conversation = TALKING[0]
+    rig.step(submit(1, conversation, max_tokens=30))
+    rig.drain()
+    longer = [*conversation, *continuation(conversation, 30), 5]
+
+    rig.step(submit(2, longer, max_tokens=4))
+    rig.drain()
+
+    assert rig.started[2].cached_tokens > 0
+    assert rig.text[2] == said(longer, 4)
