@@ -5,7 +5,7 @@ from __future__ import annotations
 from b3node.engine.hot import STAY
 from b3node.engine.plan import Drop, Load, Save
 from tests.engine.fake_backend import EOG, continuation
-from tests.engine.test_scheduler import Rig, said, submit
+from tests.engine.rig import Rig, said, submit
 
 TALKING = [p for p in ([i, i + 1] for i in range(90)) if EOG not in continuation(p, 60)]
 """Prompts behind which the model does not end by itself for a while."""

@@ -27,7 +27,7 @@ from tests.engine.fake_backend import EOG, continuation, dictated
 from tests.engine.fake_constraint import FakeConstraint
 from tests.engine.fake_grammar import TextGrammar, lexicon, new
 from tests.engine.real import Engine, random_prompts, submit as ask
-from tests.engine.test_scheduler import Rig, said, submit
+from tests.engine.rig import Rig, said, submit
 from tests.llama.loaded import TOLERANCE, ids, loaded
 from tests.llama.sentencepiece import sentencepiece_model
 from tests.zoo import reference

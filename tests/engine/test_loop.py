@@ -14,7 +14,7 @@ from b3node.engine.lexicon import Lexicon
 from b3node.engine.messages import Sampling
 from tests.engine.fake_backend import EOG, N_VOCAB, continuation
 from tests.engine.fake_constraint import FakeConstraint
-from tests.engine.test_scheduler import Rig, said, submit
+from tests.engine.rig import Rig, said, submit
 
 EVEN, ODD = range(0, EOG, 2), range(1, EOG, 2)
 ANY = range(N_VOCAB)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from array import array
 from unittest import mock
 
 import numpy as np
@@ -9,148 +8,10 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from b3node.engine import portions
 from b3node.engine.backend import CellsFullError
-from b3node.engine.governor import Governor
-from b3node.engine.jump import Jump
-from b3node.engine.limits import Limits
-from b3node.engine.loop import Loop
-from b3node.engine.messages import Cancel, Finished, Sampling, Started, Submit
+from b3node.engine.messages import Cancel
 from b3node.engine.plan import Plan
-from b3node.engine.scheduler import Scheduler
-from tests.engine.fake_backend import EOG, LEXICON, PIECES, Dictation, FakeBackend, continuation
-
-GREEDY = Sampling(0.0, 1.0, 0)
-
-
-def submit(request, tokens, *, max_tokens=8, namespace="org", wait=1e9, reserve=None, marks=(), grammar=None):
-    return Submit(
-        id=request,
-        namespace=namespace,
-        tokens=array("i", tokens).tobytes(),
-        max_tokens=max_tokens,
-        reserve=max_tokens if reserve is None else reserve,
-        sampling=GREEDY,
-        wait=wait,
-        marks=marks,
-        grammar=grammar,
-    )
-
-
-class Priced(Governor):
-    """What a further token costs does not follow from the clock."""
-
-    def __init__(self, price, *, gap, largest):
-        super().__init__(gap=gap, largest=largest)
-        self.price = price
-
-    def cost(self, streams, more):
-        return self.price * more
-
-
-class Rig:
-    """A scheduler on the fake backend, driven by hand; records what the front would hear.
-
-    With `dictating`, it keeps to grammars that are a `Dictation`, and jumps over what they force.
-    """
-
-    def __init__(
-        self,
-        *,
-        cells=256,
-        parallel=4,
-        slots=8,
-        waiting=64,
-        batch=32,
-        n_ctx=128,
-        stateful=False,
-        hot=10_000,
-        shelf=0,
-        overlaps=False,
-        dictating=False,
-        price=0.1,
-    ):
-        self.now = 0.0
-        self.inbox = []
-        self.faults: list[str] = []
-        limits = Limits(
-            n_ctx=n_ctx,
-            cells=cells,
-            parallel=parallel,
-            slots=slots,
-            waiting=waiting,
-            batch=batch,
-            drafts=price < 1.0 and not stateful,
-            stateful=stateful,
-            window=0,
-            hot=hot,
-            shelf=shelf,
-            token_bytes=1,
-            state_bytes=10 if stateful else 0,
-        )
-        self.scheduler = Scheduler(
-            limits,
-            eog=frozenset({EOG}),
-            pieces=PIECES,
-            governor=Priced(price, gap=0.15, largest=batch),
-        )
-        self.backend = FakeBackend(
-            cells,
-            slots,
-            lambda: self.faults.pop(0) if self.faults else None,
-            stateful=stateful,
-            overlaps=overlaps,
-        )
-        self.loop = Loop(self.scheduler, self.backend, self, self.clock)
-        if dictating:
-            jump = Jump(str.encode, LEXICON)
-            self.loop = Loop(self.scheduler, self.backend, self, self.clock, Dictation, LEXICON, jump)
-        self.started: dict[int, Started] = {}
-        self.finished: dict[int, Finished] = {}
-        self.text: dict[int, bytes] = {}
-        self.order: list[tuple[str, int]] = []
-
-    def clock(self):
-        self.now += 0.001
-        return self.now
-
-    def receive(self, *, wait):
-        messages, self.inbox = self.inbox, []
-        return messages
-
-    def send(self, step):
-        for started in step.started:
-            assert started.id not in self.started
-            self.started[started.id] = started
-            self.order.append(("started", started.id))
-        for token in step.tokens:
-            assert token.id in self.started
-            assert token.id not in self.finished
-            self.text[token.id] = self.text.get(token.id, b"") + token.piece
-            self.order.append(("token", token.id))
-        for finished in step.finished:
-            assert finished.id not in self.finished, "a request ended twice"
-            self.finished[finished.id] = finished
-            self.order.append(("finished", finished.id))
-
-    def step(self, *messages):
-        self.inbox.extend(messages)
-        self.loop.hear()
-        self.loop.step()
-        self.scheduler.check()
-        assert self.scheduler.cells.used == self.backend.used or self.scheduler.cells.moves
-        assert len(self.scheduler.running) <= self.scheduler.limits.parallel
-
-    def drain(self, bound=20_000):
-        for _ in range(bound):
-            if self.scheduler.idle:
-                self.loop.hear()
-                return
-            self.step()
-        raise AssertionError("the engine does not come to rest")
-
-
-def said(prompt, max_tokens, grammar=None):
-    """What the model says to a prompt, as the front hears it."""
-    return bytes(token for token in continuation(prompt, max_tokens, grammar) if token != EOG)
+from tests.engine.fake_backend import EOG, continuation
+from tests.engine.rig import Rig, said, submit
 
 
 def test_a_request_gets_exactly_what_the_model_says() -> None:
