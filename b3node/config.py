@@ -66,10 +66,10 @@ class ModelConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `ctx` is the tokens of one conversation, `cells` those of the whole KV cache, `parallel` the sequences
     that run at once, `gpu_layers` how many layers go to the GPU (all, when not said), `threads` how many
     CPU threads compute, `host_cache` the bytes of host memory for prefixes that leave the KV cache,
-    `flash_attention` whether it is used (on a GPU, when not said), `kv_type` how the cache stores
-    keys and values (`f32` twice as large as `f16`, `q8_0` half), `drafts` whether tokens that are likely
-    to come are computed ahead where that pays, `token_gap`
-    the seconds that a running stream may wait because of a new prompt, `thinking` the tokens of a thought.
+    `flash_attention` whether it is used (on a GPU, and on a CPU that is not slow at it, when not said), `kv_type` how
+    the cache stores keys and values (`f32` twice as large as `f16`, `q8_0` half), `drafts` whether tokens that are
+    likely to come are computed ahead where that pays, `token_gap` the seconds that a running stream may wait because of
+    a new prompt, `thinking` the tokens of a thought.
     """
 
     path: str

@@ -19,7 +19,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -84,15 +84,17 @@ def child(model: Path, *, threads: int) -> Iterator[Child]:
 class Loop:
     """A model in a context, and one batch that is filled in place."""
 
-    def __init__(self, lib: Any, path: str, *, cells: int, threads: int) -> None:
+    def __init__(
+        self, lib: Any, path: str, *, cells: int, threads: int, slow_kernel: Callable[[Any, int], bool]
+    ) -> None:
         self._lib = lib
         model = lib.llama_model_load_from_file(path.encode(), lib.llama_model_default_params())
         params = lib.llama_context_default_params()
         params.n_ctx, params.n_batch, params.n_ubatch = cells, BATCH, BATCH
         params.n_seq_max = params.n_outputs_max = SLOTS
         params.kv_unified = params.no_perf = True
-        if not lib.llama_supports_gpu_offload():
-            params.flash_attn_type = 0  # as b3node has it on a CPU
+        if not lib.llama_supports_gpu_offload() and slow_kernel(model, threads):
+            params.flash_attn_type = 0  # as b3node has it then
         params.n_threads = params.n_threads_batch = threads
         self._context = lib.llama_init_from_model(model, params)
         self._n_vocab = lib.llama_vocab_n_tokens(lib.llama_model_get_vocab(model))
@@ -149,10 +151,12 @@ def main(path: str, cells: int, threads: int) -> None:
     os.environ.setdefault("GGML_NO_BACKTRACE", "1")
     from llama_cpp import llama_cpp as lib  # noqa: PLC0415 - the environment comes first
 
+    from b3node.llama.attention import kernel_is_slow  # noqa: PLC0415 - it would set what OpenMP reads above
+
     quiet = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)(lambda *_: None)
     lib.llama_log_set(quiet, ctypes.c_void_p(0))
     lib.llama_backend_init()
-    loop = Loop(lib, path, cells=cells, threads=threads)
+    loop = Loop(lib, path, cells=cells, threads=threads, slow_kernel=kernel_is_slow)
     loop.series(SLOTS, 2, 2)
     print("{}", flush=True)
     for line in sys.stdin:

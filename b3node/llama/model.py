@@ -14,10 +14,11 @@ from b3node.engine.backend import CellsFullError, DecodeError
 from b3node.engine.plan import Chunk, Drop, Plan
 from b3node.engine.sampling import BROKEN, greedy
 from b3node.llama import library
+from b3node.llama.attention import kernel_is_slow
 from b3node.llama.context import Context
 from b3node.llama.library import last_words, lib
 from b3node.llama.pages import small_pages
-from b3node.llama.settings import Fit, Settings, fit, free_memory
+from b3node.llama.settings import Fit, Settings, fit, free_memory, undecided, usable_cores
 from b3node.llama.threads import Neighbours, Threads
 from b3node.llama.vocab import Vocabulary, VocabularyError, size
 
@@ -52,6 +53,7 @@ class Model:
         self.stateful = _recurrent(pointer) or self.window > 0
         self.description = _description(pointer)
         self._why = "" if settings.threads else " (the physical cores, fewer while others need them)"
+        self._without_kernel = settings.flash_attention is None and fitted.flash_attention is False
         self.token_bytes = self.state_bytes = 0
         self._model = pointer
         try:
@@ -79,12 +81,16 @@ class Model:
         library.begin()
         offloaded = bool(lib.llama_supports_gpu_offload()) and settings.gpu_layers != 0
         pointer = _load(path, settings.gpu_layers if offloaded else 0, progress)
+        slow_kernel = undecided(settings, offloaded=offloaded) and kernel_is_slow(
+            pointer, settings.threads or usable_cores()
+        )
         fitted = fit(
             settings,
             n_ctx_train=int(lib.llama_model_n_ctx_train(pointer)),
             n_head=int(lib.llama_model_n_head(pointer)),
             recurrent=_recurrent(pointer),
             offloaded=offloaded,
+            slow_kernel=slow_kernel,
         )
         model = cls(pointer, settings, fitted, read, offloaded=offloaded)
         model.prove()
@@ -111,7 +117,8 @@ class Model:
         if self.offloaded:
             return "GPU"
         threads = self.fit.threads
-        return f"CPU, {threads} thread{'s' * (threads > 1)}{self._why}"
+        kernel = ", attention without the fused kernel, which is slow here" * self._without_kernel
+        return f"CPU, {threads} thread{'s' * (threads > 1)}{self._why}{kernel}"
 
     def prove(self) -> None:
         """Decodes a few tokens, measures what they take, and forgets them.
@@ -140,9 +147,9 @@ class Model:
         """Cells of finished sequences that may stay in the cache beside running ones.
 
         The fused kernel of a CPU looks past every cell in use: 750 of them, a sixth of the weights' bytes, made a step
-        of SmolLM2-135M with 700 of its own 20 to 30 % longer. Without it every cell up to the last one in use is
-        computed with, and finished sequences are often the last: a thousand cells made a step of one short sequence
-        15 ms instead of 9. So none stays there.
+        of SmolLM2-135M with 700 of its own 20 to 30 % longer where the kernel is slow. Without it every cell up to the
+        last one in use is computed with, and finished sequences are often the last: a thousand cells made a step of
+        one short sequence 15 ms instead of 9. So none stays there.
         """
         if self.fit.flash_attention is False and not self.offloaded:
             return 0

@@ -59,9 +59,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     `kv_type` says how the cache stores keys and values: `f32` doubles the memory of `f16`; `q8_0` halves it, and
     asks for flash attention and for heads that are a multiple of 32 wide.
-    `flash_attention` None uses it on a GPU, and on a CPU only where `kv_type` asks for it: llama.cpp's kernel for CPUs
-    makes a token of SmolLM2-135M behind 1,500 others cost 62 ms of one core instead of 27, one behind 100 others 21
-    instead of 20; what it saves is a tenth of a prompt's time, and memory (see `SCORES`). Off, and with `f32`, logits
+    `flash_attention` None uses it on a GPU, and on a CPU unless its kernel is slow there (`llama.attention`) or
+    `kv_type` is `f32`, which the kernel turns into halves, the whole cache with each step. Off, and with `f32`, logits
     depend on what else is in a step by 1e-5 only; with it, or with `f16`, by 1e-3.
     """
 
@@ -89,17 +88,19 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True):
     kv_type: KvType = "f16"
 
 
-def fit(settings: Settings, *, n_ctx_train: int, n_head: int, recurrent: bool, offloaded: bool) -> Fit:
+def fit(
+    settings: Settings, *, n_ctx_train: int, n_head: int, recurrent: bool, offloaded: bool, slow_kernel: bool
+) -> Fit:
     """The numbers for one model.
 
     `n_head` are the heads of a layer that attend, 0 where none does; `recurrent` covers hybrid models; `offloaded`
-    means layers on a GPU.
+    means layers on a GPU; `slow_kernel` that this CPU attends faster without the fused one.
     """
     n_ctx = settings.ctx or min(n_ctx_train or CTX_CPU, CTX_GPU if offloaded else CTX_CPU)
     cells = _rounded(max(settings.cells or 2 * n_ctx, n_ctx))
     parallel = min(settings.parallel or (PARALLEL_RECURRENT if recurrent else PARALLEL), _SLOTS_MAX - 2)
     slots = min(parallel + (KEPT_RECURRENT if recurrent else KEPT), _SLOTS_MAX - 1)
-    flash_attention = _flash_attention(settings, offloaded=offloaded)
+    flash_attention = _flash_attention(settings, slow_kernel=slow_kernel, offloaded=offloaded)
     return Fit(
         n_ctx=n_ctx,
         cells=cells,
@@ -113,9 +114,16 @@ def fit(settings: Settings, *, n_ctx_train: int, n_head: int, recurrent: bool, o
     )
 
 
-def _flash_attention(settings: Settings, *, offloaded: bool) -> bool | None:
-    """What was asked for; else off on a CPU, unless llama.cpp needs it to read the cache."""
-    if settings.flash_attention is None and not offloaded and settings.kv_type != "q8_0":
+def undecided(settings: Settings, *, offloaded: bool) -> bool:
+    """Whether it takes a measurement to say how this CPU attends best."""
+    return settings.flash_attention is None and settings.kv_type == "f16" and not offloaded
+
+
+def _flash_attention(settings: Settings, *, slow_kernel: bool, offloaded: bool) -> bool | None:
+    """None lets llama.cpp use the kernel, which it does wherever the model allows it."""
+    if undecided(settings, offloaded=offloaded):
+        return False if slow_kernel else None
+    if settings.flash_attention is None and settings.kv_type == "f32" and not offloaded:
         return False
     return settings.flash_attention
 

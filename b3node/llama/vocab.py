@@ -78,11 +78,11 @@ class Vocabulary:
         self.add_bos = bool(lib.llama_vocab_get_add_bos(self._vocab)) and self.bos is not None
         texts = (special.text.encode() for special in self.specials)
         self.longest = max(1, *map(len, self.pieces), *map(len, texts))
-        self.chat_template = self._metadata("tokenizer.chat_template") or None
-        self.tool_template = self._metadata("tokenizer.chat_template.tool_use") or None
-        self.name = self._metadata("general.name")
-        self.architecture = self._metadata("general.architecture")
-        trained = self._metadata(f"{self.architecture}.context_length")
+        self.chat_template = metadata(self._model, "tokenizer.chat_template") or None
+        self.tool_template = metadata(self._model, "tokenizer.chat_template.tool_use") or None
+        self.name = metadata(self._model, "general.name")
+        self.architecture = metadata(self._model, "general.architecture")
+        trained = metadata(self._model, f"{self.architecture}.context_length")
         self.n_ctx_train = int(trained) if trained.isdecimal() else 0
         self._room: ctypes.Array[ctypes.c_int32] = (ctypes.c_int32 * 4096)()
         self._leads = self._call(_LEAD)
@@ -162,14 +162,15 @@ class Vocabulary:
     def _known(self, token: int) -> int | None:
         return token if 0 <= token < self.n_vocab else None
 
-    def _metadata(self, key: str) -> str:
-        """A text of the file's metadata; "" if there is none."""
-        size = lib.llama_model_meta_val_str(self._model, key.encode(), None, 0)
-        if size < 0:
-            return ""
-        buffer = ctypes.create_string_buffer(size + 1)
-        lib.llama_model_meta_val_str(self._model, key.encode(), buffer, len(buffer))
-        return buffer.value.decode("utf-8", "replace")
+
+def metadata(model: Any, key: str) -> str:
+    """A text of a loaded model's file; "" if there is none."""
+    length = lib.llama_model_meta_val_str(model, key.encode(), None, 0)
+    if length < 0:
+        return ""
+    buffer = ctypes.create_string_buffer(length + 1)
+    lib.llama_model_meta_val_str(model, key.encode(), buffer, len(buffer))
+    return buffer.value.decode("utf-8", "replace")
 
 
 def size(model: Any) -> int:

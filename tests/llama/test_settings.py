@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from b3node.llama import settings as module
-from b3node.llama.settings import Fit, Settings, fit, free_memory, usable_cores
+from b3node.llama.settings import Fit, Settings, fit, free_memory, undecided, usable_cores
 
 COUNTS = st.none() | st.integers(1, 1 << 20)
 asked = st.builds(
@@ -25,18 +25,32 @@ def fitted(
     n_head: int = 9,
     recurrent: bool = False,
     offloaded: bool = False,
+    slow_kernel: bool = False,
     **options: Any,
 ) -> Fit:
-    asked_for = Settings(**options)
-    return fit(asked_for, n_ctx_train=n_ctx_train, n_head=n_head, recurrent=recurrent, offloaded=offloaded)
+    return fit(
+        Settings(**options),
+        n_ctx_train=n_ctx_train,
+        n_head=n_head,
+        recurrent=recurrent,
+        offloaded=offloaded,
+        slow_kernel=slow_kernel,
+    )
 
 
-@given(asked, st.integers(0, 1 << 20), st.integers(0, 256), st.booleans(), st.booleans())
+@given(asked, st.integers(0, 1 << 20), st.integers(0, 256), st.booleans(), st.booleans(), st.booleans())
 def test_whatever_is_asked_for_fits_together(
-    settings: Settings, n_ctx_train: int, n_head: int, recurrent: bool, offloaded: bool
+    settings: Settings, n_ctx_train: int, n_head: int, recurrent: bool, offloaded: bool, slow_kernel: bool
 ) -> None:
     """One sequence fits into the cells, those that run into a step, all ids into what llama.cpp takes."""
-    fits = fit(settings, n_ctx_train=n_ctx_train, n_head=n_head, recurrent=recurrent, offloaded=offloaded)
+    fits = fit(
+        settings,
+        n_ctx_train=n_ctx_train,
+        n_head=n_head,
+        recurrent=recurrent,
+        offloaded=offloaded,
+        slow_kernel=slow_kernel,
+    )
     assert 1 <= fits.n_ctx <= fits.cells
     assert fits.cells % 256 == 0
     assert 1 <= fits.parallel < fits.slots < 256
@@ -79,26 +93,44 @@ def test_how_the_cache_is_kept_is_passed_on() -> None:
     assert fitted().kv_type == "f16"
 
 
-def test_a_cpu_attends_without_the_fused_kernel_unless_the_cache_needs_it() -> None:
-    """Left alone, llama.cpp decides on a GPU, and where the cache is in blocks that only that kernel reads."""
-    assert fitted().flash_attention is False
+def test_a_cpu_attends_without_the_fused_kernel_where_that_is_slow() -> None:
+    """Else llama.cpp decides, as it does on a GPU, and where the cache is in blocks that only that kernel reads."""
+    assert fitted().flash_attention is None
+    assert fitted(slow_kernel=True).flash_attention is False
+    assert fitted(slow_kernel=True, flash_attention=True).flash_attention is True
+    assert fitted(slow_kernel=True, kv_type="q8_0").flash_attention is None
+    assert fitted(slow_kernel=True, offloaded=True).flash_attention is None
+
+
+def test_a_cpu_attends_to_single_floats_without_the_fused_kernel() -> None:
+    """It would turn the whole cache into halves with each step."""
     assert fitted(kv_type="f32").flash_attention is False
-    assert fitted(kv_type="q8_0").flash_attention is None
-    assert fitted(offloaded=True).flash_attention is None
+    assert fitted(kv_type="f32", offloaded=True).flash_attention is None
+
+
+def test_a_measurement_is_made_only_where_it_decides() -> None:
+    """Not for an operator's choice, a GPU, or a cache that leaves none."""
+    assert undecided(Settings(), offloaded=False)
+    assert not undecided(Settings(), offloaded=True)
+    assert not undecided(Settings(flash_attention=False), offloaded=False)
+    assert not undecided(Settings(kv_type="f32"), offloaded=False)
+    assert not undecided(Settings(kv_type="q8_0"), offloaded=False)
 
 
 @pytest.mark.parametrize(
     ("n_head", "options", "batch"),
     [
-        (9, {}, 512),
-        (9, {"cells": 16_384}, 455),
-        (32, {"cells": 16_384}, 128),
-        (64, {"cells": 65_536}, 64),
-        (64, {"cells": 65_536, "parallel": 100}, 100),
-        (64, {"cells": 65_536, "flash_attention": True}, 512),
-        (64, {"cells": 65_536, "kv_type": "q8_0"}, 512),
-        (64, {"cells": 65_536, "offloaded": True}, 512),
-        (0, {"cells": 65_536}, 512),
+        (9, {"slow_kernel": True}, 512),
+        (9, {"cells": 16_384, "slow_kernel": True}, 455),
+        (32, {"cells": 16_384, "slow_kernel": True}, 128),
+        (64, {"cells": 65_536, "slow_kernel": True}, 64),
+        (64, {"cells": 65_536, "slow_kernel": True, "parallel": 100}, 100),
+        (64, {"cells": 65_536, "flash_attention": False}, 64),
+        (64, {"cells": 65_536, "kv_type": "f32"}, 64),
+        (64, {"cells": 65_536}, 512),
+        (64, {"cells": 65_536, "slow_kernel": True, "kv_type": "q8_0"}, 512),
+        (64, {"cells": 65_536, "slow_kernel": True, "offloaded": True}, 512),
+        (0, {"cells": 65_536, "slow_kernel": True}, 512),
     ],
 )
 def test_a_step_is_as_large_as_its_scores_may_be(n_head: int, options: dict[str, Any], batch: int) -> None:
