@@ -67,16 +67,19 @@ class Drafter:
         self._known = known
         self._lookup = Lookup(known)
         self._phrases = phrases
+        self._fed = len(known)
 
     def feed(self) -> None:
-        """A token was appended to the known ones."""
-        self._lookup.feed()
-        self._phrases.learn(self._known)
+        """Takes in what was appended to the known tokens since the last call."""
+        for place in range(self._fed, len(self._known)):
+            self._lookup.feed(place)
+            self._phrases.learn(self._known[max(place - CONTEXT, 0) : place + 1])
+        self._fed = len(self._known)
 
     def draft(self, most: int, cost: Cost, ends: Container[int]) -> array[int]:
         """The tokens that are guessed to come next and worth their cost: at most `most`, none of `ends`.
 
-        `cost` says what so many more tokens add to a step, in steps without them. Of all lengths the one is taken that
+        All tokens were fed. `cost` says what so many more tokens add to a step, in steps without them. Of all lengths the one is taken that
         brings most tokens for a step's time, by the chances of the guesses. Changes nothing.
         """
         tokens: array[int] = array("i")

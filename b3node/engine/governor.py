@@ -8,7 +8,7 @@ What streams may compute ahead of what they said is not bounded by time but by w
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from b3node.engine.pace import Pace
 
@@ -20,6 +20,14 @@ SMALLEST: Final = 16
 """Prompt tokens a step always may compute, so that prompts are never starved by streams."""
 UNKNOWN: Final = 64
 """Prompt tokens of a step before anything was measured: on a slow machine even these may take seconds."""
+
+
+class Measured(NamedTuple):
+    """A step: tokens of prompts, tokens of streams, what they compute ahead included, and how long it took."""
+
+    prompt_tokens: int
+    stream_tokens: int
+    seconds: float
 
 
 class Governor:
@@ -36,8 +44,9 @@ class Governor:
         self._pace = Pace()
         self._per_token = 0.0
 
-    def observe(self, *, prompt_tokens: int, stream_tokens: int, seconds: float) -> None:
-        """Takes in a measured step: tokens of prompts, and of streams, what they compute ahead included."""
+    def observe(self, step: Measured) -> None:
+        """Takes in a measured step."""
+        prompt_tokens, stream_tokens, seconds = step
         if prompt_tokens == 0:
             if stream_tokens:
                 self._pace.observe(stream_tokens, seconds)

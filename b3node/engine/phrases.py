@@ -42,7 +42,7 @@ class Phrases:
 
     def learn(self, known: Many[int]) -> None:
         """The last of the tokens followed the others. The table with the longest context that knows it is judged."""
-        *before, token = known[-CONTEXT - 1 :]
+        before, token = known[-CONTEXT - 1 : -1], known[-1]
         judged = False
         for table in reversed(self._tables):
             judged = table.learn(before, token, judge=not judged) or judged

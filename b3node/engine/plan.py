@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence as Many
+from itertools import takewhile
 
 import msgspec
 
@@ -95,6 +97,11 @@ class Chunk(msgspec.Struct, frozen=True):
     def draft(self) -> array[int]:
         """Those that are not."""
         return self.tokens[self.known :]
+
+    def right(self, drawn: Many[int]) -> int:
+        """How many of its tokens stand, once `drawn` is what follows the known ones."""
+        pairs = zip(self.draft, drawn, strict=False)
+        return self.known + sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
     @property
     def rows(self) -> int:

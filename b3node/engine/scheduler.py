@@ -29,8 +29,8 @@ import numpy as np
 
 from b3node.engine.cells import Cells, Match
 from b3node.engine.constraint import DEAD_END, Constraint
-from b3node.engine.draft import Drafts
-from b3node.engine.governor import Governor
+from b3node.engine.draft import Drafter, Drafts
+from b3node.engine.governor import Governor, Measured
 from b3node.engine.hot import Hot
 from b3node.engine.leader import leader_ahead
 from b3node.engine.limits import Limits
@@ -74,6 +74,8 @@ class Scheduler:
         self.waiting = Queue(limits.waiting)
         self.running: dict[int, Sequence] = {}
         self._drafts = Drafts()
+        self._fresh: list[Drafter] = []  # of the sequences that the last step brought something
+        self._measured: Measured | None = None
         self._eog = eog
         self._pieces = pieces
         self._slots = list(range(limits.slots - 1, -1, -1))
@@ -88,8 +90,6 @@ class Scheduler:
         and no constraint that keeps it.
         """
         sequence = Sequence.of(submit, n_ctx=self.limits.n_ctx, now=now, constraint=constraint)
-        if self.limits.drafts:
-            sequence.drafter = self._drafts.of((sequence.namespace, sequence.greedy), sequence.known)
         known = sequence.known
         if (
             (constraint is None and (submit.grammar is not None or submit.outline is not None))
@@ -101,6 +101,8 @@ class Scheduler:
         elif self.waiting.full:
             self._report.finished(sequence, "capacity", now)
         else:
+            if self.limits.drafts:
+                sequence.drafter = self._drafts.of((sequence.namespace, sequence.greedy), known)
             self.waiting.append(sequence)
 
     def cancel(self, request: int, now: float) -> None:
@@ -120,6 +122,7 @@ class Scheduler:
 
     def plan(self, now: float) -> Plan:
         """What the next step is to do; admits, pauses and expires sequences on the way."""
+        self._learn()
         for sequence in self.waiting.expired(now):
             self._leave(sequence, "capacity", now)
         if not self.running:
@@ -151,10 +154,18 @@ class Scheduler:
         self.cells.total = max(self.cells.total, min(self.cells.used, self.limits.cells))  # seen to fit
         if broken:
             self._heal(broken, now)
-        stream_tokens = plan.tokens - prompt_tokens
         if not plan.copies:
-            self.governor.observe(prompt_tokens=prompt_tokens, stream_tokens=stream_tokens, seconds=seconds)
+            self._measured = Measured(prompt_tokens, plan.tokens - prompt_tokens, seconds)
         return self._step(seconds)
+
+    def _learn(self) -> None:
+        """Learns from the last step, once the front was told of it: the clients' work then goes on beside ours."""
+        for drafter in self._fresh:
+            drafter.feed()
+        self._fresh.clear()
+        if self._measured is not None:
+            self.governor.observe(self._measured)
+            self._measured = None
 
     def draws(self, plan: Plan) -> list[tuple[Sequence, Chunk]]:
         """The sequences that the plan asks rows for, in the order of the rows, with their chunks; changes nothing."""
@@ -298,7 +309,7 @@ class Scheduler:
 
     def _computed(self, sequence: Sequence, chunk: Chunk, tokens: Many[int]) -> None:
         """A chunk was computed, behind which `tokens` follow: what was drafted and is not among them is forgotten."""
-        right = chunk.known + _agreed(chunk.draft, tokens)
+        right = chunk.right(tokens) if chunk.drafted else len(chunk.tokens)
         sequence.computed += right
         self.cells.extend(chunk.slot, chunk.tokens[:right])
         if right < len(chunk.tokens):
@@ -308,6 +319,8 @@ class Scheduler:
 
     def _take(self, sequence: Sequence, tokens: Many[int], now: float) -> bool:
         """Appends new tokens to their sequence, and ends it where it ends; False where one is `BROKEN`."""
+        if sequence.drafter is not None and tokens:
+            self._fresh.append(sequence.drafter)
         for token in tokens:
             if token == BROKEN:
                 return False
@@ -385,9 +398,3 @@ class Scheduler:
 
     def _step(self, seconds: float) -> Step:
         return self._report.take(running=len(self.running), waiting=len(self.waiting), seconds=seconds)
-
-
-def _agreed(draft: Many[int], tokens: Many[int]) -> int:
-    """How many tokens both begin with."""
-    pairs = enumerate(zip(draft, tokens, strict=False))
-    return next((count for count, (left, right) in pairs if left != right), min(len(draft), len(tokens)))

@@ -82,8 +82,6 @@ class Sequence:
         """A new token of the answer."""
         self.known.append(token)
         self.suspect = False
-        if self.drafter is not None:
-            self.drafter.feed()
 
     @property
     def pending(self) -> int:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from b3node.engine import lookup
 from b3node.engine.draft import LONGEST, Cost, Drafter, Drafts
 from b3node.engine.phrases import Phrases
 
@@ -136,3 +137,36 @@ def test_a_draft_is_bounded_and_continues_what_was_said(prompt, said, most, firs
     if draft:
         whole = [*known, draft[0]]
         assert any(whole[i : i + 3] == whole[-3:] for i in range(len(whole) - 3))
+
+
+@settings(max_examples=300, deadline=None)
+@given(tokens, tokens, st.lists(st.integers(1, 9), max_size=20))
+def test_it_does_not_matter_how_many_tokens_are_fed_at_once(prompt, said, cuts) -> None:
+    """A step may bring several, and they are learnt from when the front was told: as if one by one."""
+    one_by_one, at_once = fed(*prompt, *said, prompt=len(prompt)), fed(*prompt, prompt=len(prompt))
+    left = list(said)
+    for cut in [*cuts, len(said)]:
+        at_once._known.extend(left[:cut])
+        at_once.feed()
+        del left[:cut]
+    assert at_once.draft(16, linear(0.0, 0.0), ()) == one_by_one.draft(16, linear(0.0, 0.0), ())
+
+
+@settings(max_examples=300, deadline=None)
+@given(tokens, tokens, st.integers(3, 40))
+def test_places_are_those_that_a_look_through_all_tokens_finds(prompt, said, window) -> None:
+    """The four latest behind the same two tokens, among the last of a prompt and all that came since."""
+    known = array("i", prompt)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lookup, "_WINDOW", window)
+        pairs = lookup._Pairs(known)
+    for place, token in enumerate(said, len(prompt)):
+        known.append(token)
+        pairs.add(place)
+    begin, last = max(len(prompt) - window, 0), len(known) - 1
+    same = [
+        at
+        for at in range(begin + 2, last + 1)
+        if list(known[at - 2 : at]) == list(known[last - 1 : last + 1])
+    ]
+    assert list(pairs.behind(last)) == (same[::-1][:4] if last > begin else [])

@@ -1,14 +1,14 @@
 from __future__ import annotations
 
-from b3node.engine.governor import ALONE, SMALLEST, Governor
+from b3node.engine.governor import ALONE, SMALLEST, Governor, Measured
 
 
 def taught(*, base, per_token, gap=0.15, largest=512):
     """A governor that has seen steps of a machine with these costs."""
     governor = Governor(gap=gap, largest=largest)
     for _ in range(20):
-        governor.observe(prompt_tokens=0, stream_tokens=1, seconds=base)
-        governor.observe(prompt_tokens=64, stream_tokens=1, seconds=base + 64 * per_token)
+        governor.observe(Measured(0, 1, base))
+        governor.observe(Measured(64, 1, base + 64 * per_token))
     return governor
 
 
@@ -54,7 +54,7 @@ def test_a_crowd_leaves_a_prompt_as_much_as_a_single_stream() -> None:
     governor = taught(base=0.01, per_token=0.002)
     before = governor.allowance(streams=1)
     for _ in range(50):
-        governor.observe(prompt_tokens=0, stream_tokens=16, seconds=0.08)
+        governor.observe(Measured(0, 16, 0.08))
 
     assert abs(governor.allowance(streams=1) - before) <= 3
     assert governor.allowance(streams=16) == governor.allowance(streams=1)

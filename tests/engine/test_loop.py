@@ -10,6 +10,7 @@ import pytest
 from b3node.dialects.dialect import Dialect, Span
 from b3node.dialects.outline import Outline, Reading, Thinking
 from b3node.engine.constraint import ConstraintError
+from b3node.engine.draft import Drafter
 from b3node.engine.lexicon import Lexicon
 from b3node.engine.messages import Sampling
 from tests.engine.fake_backend import EOG, N_VOCAB, continuation
@@ -234,3 +235,26 @@ def test_a_paused_sequence_keeps_its_place_in_its_outline() -> None:
     for number in range(1, 5):
         assert rig.text[number][4:7] == bytes(CLOSING)
     assert rig.text == roomy.text
+
+
+def test_the_front_hears_of_a_step_before_the_engine_learns_from_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Learning takes as long as a draw, and whoever sends the tokens has a core to itself meanwhile."""
+    rig, order = Rig(), []
+
+    def noted(owner, method, word):
+        carried_out = getattr(owner, method)
+
+        def call(*arguments):
+            order.append(word)
+            return carried_out(*arguments)
+
+        monkeypatch.setattr(owner, method, call)
+
+    noted(rig, "send", "told")
+    noted(Drafter, "feed", "fed")
+    noted(rig.scheduler.governor, "observe", "observed")
+
+    rig.step(submit(1, [3, 1, 4]))
+    rig.step()
+
+    assert order == ["told", "fed", "observed", "told"]
