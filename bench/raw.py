@@ -85,7 +85,7 @@ class Loop:
     """A model in a context, and one batch that is filled in place."""
 
     def __init__(
-        self, lib: Any, path: str, *, cells: int, threads: int, slow_kernel: Callable[[Any, int], bool]
+        self, lib: Any, path: str, *, cells: int, threads: int, slow_kernel: Callable[[Any], bool]
     ) -> None:
         self._lib = lib
         model = lib.llama_model_load_from_file(path.encode(), lib.llama_model_default_params())
@@ -93,7 +93,7 @@ class Loop:
         params.n_ctx, params.n_batch, params.n_ubatch = cells, BATCH, BATCH
         params.n_seq_max = params.n_outputs_max = SLOTS
         params.kv_unified = params.no_perf = True
-        if not lib.llama_supports_gpu_offload() and slow_kernel(model, threads):
+        if not lib.llama_supports_gpu_offload() and slow_kernel(model):
             params.flash_attn_type = 0  # as b3node has it then
         params.n_threads = params.n_threads_batch = threads
         self._context = lib.llama_init_from_model(model, params)

@@ -52,7 +52,7 @@ FULL: Final = Scale(
         "clients_4": 3,
         "clients_16": 2,
         "streaming": 1,
-        "sampled": 2,
+        "sampled": 4,
         "shared": 1,
         "agent": 10,
         "agents": 6,

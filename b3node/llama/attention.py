@@ -11,7 +11,7 @@ with it writes 9 to 30 % more tokens. A context has one of the two for as long a
 the load by asking both for what a node does: one layer of the model's shape, with numbers drawn at random.
 
 What is measured flatters the plain products, whose cells come out of a warm cache: so they must be `MARGIN` times as
-fast. Found so far are 0.7 to 1.2 where the kernel has its width, and 2.1 to 3 where it has not.
+fast. Found so far are 1.0 to 1.2 where the kernel has its width, and 2.1 to 3 where it has not.
 """
 
 from __future__ import annotations
@@ -93,20 +93,22 @@ SITUATIONS: Final = (Situation(1, 1500), Situation(16, 80), Situation(16, 20, 83
 """A long conversation, a crowd, and a crowd behind a common prefix."""
 
 
-def kernel_is_slow(model: Any, threads: int) -> bool:
+def kernel_is_slow(model: Any) -> bool:
     """Whether this CPU attends faster without the fused kernel, in layers of a loaded model's shape."""
     query, stored = int(lib.llama_model_n_head(model)), int(lib.llama_model_n_head_kv(model))
     told = metadata(model, f"{metadata(model, 'general.architecture')}.attention.key_length")
     width = int(told) if told.isdigit() else int(lib.llama_model_n_embd(model)) // max(query, 1)
     if not query or not width:
         return False
-    return fused_slowness(Heads(query, stored, width), threads) > MARGIN
+    return fused_slowness(Heads(query, stored, width)) > MARGIN
 
 
-def fused_slowness(heads: Heads, threads: int) -> float:
+def fused_slowness(heads: Heads) -> float:
     """How many times as long the fused kernel takes as plain products, over all situations alike.
 
-    1.0 where this build does not let them be measured. Takes 20 to 120 ms of `threads` threads.
+    1.0 where this build does not let them be measured. Takes one thread for 40 to 120 ms: two of them would wait for
+    each other wherever other processes run, more often for plain products (0.6 instead of 0.8 to 1.0 beside three busy
+    processes; one thread measures 1.0 to 1.1 with and without them).
     """
     try:
         ggml = _Ggml(lib._lib)  # noqa: SLF001 - the binding declares llama.h alone; ggml is behind the same handle
@@ -114,7 +116,7 @@ def fused_slowness(heads: Heads, threads: int) -> float:
         return 1.0
     few = heads.fewer()
     return geometric_mean(
-        _seconds(ggml, _fused, few, seen, threads) / _seconds(ggml, _plain, few, seen, threads)
+        _seconds(ggml, _fused, few, seen) / _seconds(ggml, _plain, few, seen)
         for seen in (situation.seen() for situation in SITUATIONS)
     )
 
@@ -229,14 +231,13 @@ def _seconds(
     attention: Callable[[_Layer], int],
     heads: Heads,
     seen: npt.NDArray[np.bool_],
-    threads: int,
 ) -> float:
     """What one step of one layer takes."""
     with _pool(ggml) as pool:
         graph = ggml.graph(pool)
         ggml.expand(graph, attention(_Layer(ggml, pool, heads, seen)))
-        ggml.compute(pool, graph, threads)
-        return min(_timed(lambda: ggml.compute(pool, graph, threads)) for _ in range(_RUNS))
+        ggml.compute(pool, graph, 1)
+        return min(_timed(lambda: ggml.compute(pool, graph, 1)) for _ in range(_RUNS))
 
 
 def _timed(work: Callable[[], object]) -> float:

@@ -18,7 +18,7 @@ from b3node.llama.attention import kernel_is_slow
 from b3node.llama.context import Context
 from b3node.llama.library import last_words, lib
 from b3node.llama.pages import small_pages
-from b3node.llama.settings import Fit, Settings, fit, free_memory, undecided, usable_cores
+from b3node.llama.settings import Fit, Settings, fit, free_memory, undecided
 from b3node.llama.threads import Neighbours, Threads
 from b3node.llama.vocab import Vocabulary, VocabularyError, size
 
@@ -81,9 +81,7 @@ class Model:
         library.begin()
         offloaded = bool(lib.llama_supports_gpu_offload()) and settings.gpu_layers != 0
         pointer = _load(path, settings.gpu_layers if offloaded else 0, progress)
-        slow_kernel = undecided(settings, offloaded=offloaded) and kernel_is_slow(
-            pointer, settings.threads or usable_cores()
-        )
+        slow_kernel = undecided(settings, offloaded=offloaded) and kernel_is_slow(pointer)
         fitted = fit(
             settings,
             n_ctx_train=int(lib.llama_model_n_ctx_train(pointer)),

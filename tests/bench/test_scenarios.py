@@ -77,13 +77,14 @@ def test_greedy_and_drawn_answers_are_asked_in_turn() -> None:
     found = played("sampled", FULL)
 
     drawn = [[body["temperature"] > 0 for body in bodies] for _, bodies in found]
-    assert drawn == [[False] * 16 + [True] * 16, [True] * 16 + [False] * 16]
+    assert drawn == [[False] * 16 + [True] * 16, [True] * 16 + [False] * 16] * 2
 
 
 def test_a_full_run_has_enough_pairs() -> None:
-    """A median of few pairs would be the machine's mood: 12 of one client, 4 of sixteen."""
+    """A median of few pairs would be the machine's mood: 12 of one client, 4 of sixteen, 8 of what drawing costs."""
     pairs = {name: FULL.repetitions * rounds for name, rounds in FULL.rounds.items()}
 
     assert pairs["clients_1"] >= 12
     assert pairs["clients_16"] >= 4
+    assert pairs["sampled"] >= 8
     assert pairs.keys() == QUICK.rounds.keys() == SCENARIOS.keys()
