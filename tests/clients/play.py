@@ -1,7 +1,8 @@
 """The models of the client tests: what they say to whom, page by page.
 
 The capitals that end a question or a function's result are the cues (`tests.zoo.playbook`);
-`programs/trip.py` asks the questions and has the functions.
+`programs/trip.py` asks the questions and has the functions. What a grammar forces is written in tokens that a play
+does not know (`tests.zoo.spelling`), so calls that are forced are asked of other models.
 """
 
 from __future__ import annotations
@@ -45,9 +46,5 @@ def pages() -> dict[str, Page]:
         "F": call("price", {"city": "Hull", "nights": 1}),
         "D": call("transfer_to_quill", {}),
         "Q": _json({"city": "Hull", "total": 500}),
-        # answers as calls of functions that clients name: after the answer's class, its parts, or always alike
-        "I": call("Trip", {"city": "Istanbul", "total": 70}),
-        "U": call("PartialTrip", {"city": "Umbria", "total": 90}),
-        "L": call("final_result", {"city": "Lima", "total": 80}),
     }
     return {letter: Page(pieces, THOUGHT) for letter, pieces in said.items()}

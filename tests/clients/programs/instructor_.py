@@ -6,12 +6,7 @@ import instructor
 import trip
 from openai import OpenAI
 from pydantic import BaseModel, Field
-from trip import flow, holds, same
-
-
-class Trip(BaseModel):
-    city: str
-    total: int
+from trip import flow, holds
 
 
 class Short(BaseModel):
@@ -28,26 +23,28 @@ def client(url: str) -> instructor.Instructor:
 
 @flow
 def forced(url: str) -> None:
-    found = client(url).responses.create(
-        model=trip.MODEL, input="a trip to Istanbul", response_model=Trip, max_retries=0
-    )
-    same(found.model_dump(), {"city": "Istanbul", "total": 70})
+    _forced(url, trip.FREE)
 
 
 @flow
 def stream(url: str) -> None:
     parts = list(
         client(url).responses.create_partial(
-            model=trip.MODEL, input="a trip to Umbria", response_model=Trip, max_retries=0
+            model=trip.FREE, input="a trip to Umbria", response_model=Short, max_retries=0, temperature=0
         )
     )
-    same(parts[-1].model_dump(), {"city": "Umbria", "total": 90})
+    Short.model_validate(parts[-1].model_dump())
+    holds(len(parts) > 1, "the trip comes in parts")
 
 
 @flow
 def embedded(url: str) -> None:
+    _forced(url, trip.EMBEDDED)
+
+
+def _forced(url: str, model: str) -> None:
     found = client(url).responses.create(
-        model=trip.EMBEDDED,
+        model=model,
         input="A short trip to Oslo, two nights.",
         response_model=Short,
         max_retries=0,
