@@ -309,7 +309,7 @@ class Scheduler:
 
     def _computed(self, sequence: Sequence, chunk: Chunk, tokens: Many[int]) -> None:
         """A chunk was computed, behind which `tokens` follow: what was drafted and is not among them is forgotten."""
-        right = chunk.right(tokens) if chunk.drafted else len(chunk.tokens)
+        right = chunk.right(tokens)
         sequence.computed += right
         self.cells.extend(chunk.slot, chunk.tokens[:right])
         if right < len(chunk.tokens):
