@@ -79,8 +79,9 @@ class Drafter:
     def draft(self, most: int, cost: Cost, ends: Container[int]) -> array[int]:
         """The tokens that are guessed to come next and worth their cost: at most `most`, none of `ends`.
 
-        All tokens were fed. `cost` says what so many more tokens add to a step, in steps without them. Of all lengths the one is taken that
-        brings most tokens for a step's time, by the chances of the guesses. Changes nothing.
+        All known tokens were fed. `cost` says what so many more tokens add to a step, in steps without them. Of all
+        lengths the one is taken that brings most tokens for a step's time, by the chances of the guesses. Changes
+        nothing.
         """
         tokens: array[int] = array("i")
         chance = gain = 1.0

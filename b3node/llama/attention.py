@@ -35,10 +35,14 @@ MARGIN: Final = 1.5
 """How many times as long as plain products the fused kernel may take."""
 _HEADS: Final = 8
 """Query heads that are computed, of a layer that has more: the others cost the same again."""
+_ROW: Final = 1024
+"""Floats of a cell's keys that are computed, in fewer heads where these are wide: what bounds memory and time. A wider
+head than that is no model's, and nothing is measured of it."""
 _CELLS: Final = 16_384
 """Cells between two dimensions of a value, as plain products keep them: those of a whole cache."""
 _POOL: Final = 128 << 20
-"""Bytes that ggml may lay its tensors out in. What is not written to is no memory."""
+"""Bytes that ggml may lay its tensors out in, since it ends the process where they do not suffice: 32 MiB of values a
+`_ROW` wide, and what four runs want. What is not written to is no memory."""
 _RUNS: Final = 3
 """How often each is computed; the first run finds its memory, and of the others the shortest one counts."""
 _SHARPNESS: Final = 3.0
@@ -67,7 +71,7 @@ class Heads(msgspec.Struct, frozen=True):
         """As many query heads for each stored one, but no more than are needed."""
         stored = max(self.stored, 1)
         group = min(max(self.query // stored, 1), _HEADS)
-        stored = min(_HEADS // group, stored)
+        stored = min(_HEADS // group, max(_ROW // self.width, 1), stored)
         return Heads(stored * group, stored, self.width)
 
 
@@ -98,7 +102,7 @@ def kernel_is_slow(model: Any) -> bool:
     query, stored = int(lib.llama_model_n_head(model)), int(lib.llama_model_n_head_kv(model))
     told = metadata(model, f"{metadata(model, 'general.architecture')}.attention.key_length")
     width = int(told) if told.isdigit() else int(lib.llama_model_n_embd(model)) // max(query, 1)
-    if not query or not width:
+    if not query or not 0 < width <= _ROW:
         return False
     return fused_slowness(Heads(query, stored, width)) > MARGIN
 
@@ -106,7 +110,8 @@ def kernel_is_slow(model: Any) -> bool:
 def fused_slowness(heads: Heads) -> float:
     """How many times as long the fused kernel takes as plain products, over all situations alike.
 
-    1.0 where this build does not let them be measured. Takes one thread for 40 to 120 ms: two of them would wait for
+    `heads` are at least one float wide and at most `_ROW`. 1.0 where this build does not let them be measured. Takes
+    one thread for 40 to 120 ms: two of them would wait for
     each other wherever other processes run, more often for plain products (0.6 instead of 0.8 to 1.0 beside three busy
     processes; one thread measures 1.0 to 1.1 with and without them).
     """

@@ -53,7 +53,7 @@ class Model:
         self.stateful = _recurrent(pointer) or self.window > 0
         self.description = _description(pointer)
         self._why = "" if settings.threads else " (the physical cores, fewer while others need them)"
-        self._without_kernel = settings.flash_attention is None and fitted.flash_attention is False
+        self._without_kernel = undecided(settings, offloaded=offloaded) and fitted.flash_attention is False
         self.token_bytes = self.state_bytes = 0
         self._model = pointer
         try:

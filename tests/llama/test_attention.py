@@ -71,6 +71,8 @@ def test_a_situation_says_who_sees_what() -> None:
         (Heads(4, 4, 32), Heads(4, 4, 32)),
         (Heads(71, 1, 64), Heads(8, 1, 64)),
         (Heads(1, 0, 64), Heads(1, 1, 64)),
+        (Heads(16, 16, 512), Heads(2, 2, 512)),
+        (Heads(64, 8, 1024), Heads(8, 1, 1024)),
     ],
 )
 def test_a_part_of_a_layer_stands_for_it(heads: Heads, fewer: Heads) -> None:
@@ -78,10 +80,40 @@ def test_a_part_of_a_layer_stands_for_it(heads: Heads, fewer: Heads) -> None:
     assert heads.fewer() == fewer
 
 
-def test_a_ratio_is_measured() -> None:
-    """Whichever is faster here, neither takes a hundred times as long: both have computed."""
+@pytest.mark.parametrize(
+    "heads",
+    [
+        HEADS,
+        Heads(1, 1, 1),
+        Heads(16, 16, 7),
+        Heads(12, 12, 80),
+        Heads(8, 8, 512),
+        Heads(64, 64, 1024),
+        Heads(8, 1, 1024),
+    ],
+)
+def test_a_ratio_is_measured_of_every_shape(heads: Heads) -> None:
+    """Whichever is faster here, neither takes a hundred times as long: both have computed, and in the memory there is."""
     library.begin()
-    assert 0.01 < fused_slowness(HEADS) < 100
+    assert 0.01 < fused_slowness(heads) < 100
+
+
+@pytest.mark.parametrize("told", ["0", "4096", "99999999999"])
+def test_nothing_is_measured_of_heads_that_no_model_has(
+    zoo: Zoo, monkeypatch: pytest.MonkeyPatch, told: str
+) -> None:
+    """A file may say anything of its heads, and ggml ends the process where memory does not suffice."""
+    monkeypatch.setattr(attention, "metadata", lambda _, key: told if key.endswith("key_length") else "llama")
+    monkeypatch.setattr(attention, "fused_slowness", lambda _: pytest.fail("it was measured"))
+    with loaded(zoo.random("llama"), Settings(ctx=256, threads=1)) as model:
+        assert model.fit.flash_attention is None
+
+
+def test_an_exact_cache_is_no_slow_kernel(zoo: Zoo) -> None:
+    """It goes without the kernel for its own sake, and a node says of its CPU only what was measured."""
+    with loaded(zoo.random("llama"), Settings(ctx=256, threads=1, kv_type="f32")) as model:
+        assert model.fit.flash_attention is False
+        assert model.device == "CPU, 1 thread"
 
 
 def test_the_slower_kernel_is_left_alone(zoo: Zoo, monkeypatch: pytest.MonkeyPatch) -> None:
