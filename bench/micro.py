@@ -28,29 +28,29 @@ from b3node.contract.request import FunctionTool, Request
 from b3node.dialects.dialect import GENERIC, Calls, Dialect, NamedBody, ObjectBody, Span, TaggedArguments
 from b3node.dialects.outline import Outline, Reading, Thinking
 from b3node.engine.backend import Rows
-from b3node.engine.cells import Cells
-from b3node.engine.constraint import Ahead, Ids, Mask
-from b3node.engine.governor import Governor
-from b3node.engine.guide import Guide
-from b3node.engine.lexicon import Lexicon
+from b3node.engine.cache.host_cache import Shelf
+from b3node.engine.cache.prefix_cache import Cells
+from b3node.engine.guidance.guide import Guide
+from b3node.engine.guidance.token_table import Lexicon
 from b3node.engine.limits import Limits
 from b3node.engine.loop import Loop
 from b3node.engine.messages import FromEngine, Sampling, Step, Submit, Token
 from b3node.engine.plan import Plan
-from b3node.engine.sampling import Places, Row, greedy, sample
-from b3node.engine.scheduler import Scheduler
-from b3node.engine.shelf import Shelf
+from b3node.engine.sampling.constraint import Ahead, Ids, Mask
+from b3node.engine.sampling.sampler import Places, Row, greedy, sample
+from b3node.engine.schedule.scheduler import Scheduler
+from b3node.engine.schedule.token_budget import Governor
 from b3node.events.composer import Composer
-from b3node.events.skeleton import begin
+from b3node.events.initial_response import begin
 from b3node.ids import new_call_id, new_response_id
 from b3node.llama.context import Batch
 from b3node.llama.vocab import Vocabulary
 from b3node.parse.reader import parser_of
 from b3node.parse.text import TextParser
 from b3node.prompt.prepare import Preparer
+from b3node.workers.child_channel import Line
 from b3node.workers.frames import FrameReader, frame
-from b3node.workers.line import Line
-from b3node.workers.orders import ToEngineProcess
+from b3node.workers.messages import ToEngineProcess
 
 SECONDS: Final = 0.3
 """How long each case is repeated."""
@@ -146,7 +146,7 @@ def guides() -> Iterator[Case]:
 
 
 class _NoGrammar:
-    """`engine.constraint.Grammar` that allows nothing: free text never asks it."""
+    """`engine.sampling.constraint.Grammar` that allows nothing: free text never asks it."""
 
     def allows(self, tokens: Ids) -> Mask:
         return np.zeros(len(tokens), bool)

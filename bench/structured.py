@@ -36,8 +36,8 @@ import numpy as np
 
 from b3node import embedded
 from b3node.embedded import MODEL_ID
-from b3node.engine.constrained import draw
-from b3node.engine.sampling import Row, greedy, sample
+from b3node.engine.sampling.constrained import draw
+from b3node.engine.sampling.sampler import Row, greedy, sample
 from b3node.errors import Refusal
 from b3node.grammar import check_schema, schema_to_gbnf
 from b3node.llama.grammar import Grammars

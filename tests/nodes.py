@@ -33,7 +33,7 @@ from b3node.config import Config, ModelConfig
 from b3node.service import log
 from b3node.service.node import Node
 from b3node.workers.fleet import Fleet, FleetModel
-from b3node.workers.patience import Patience
+from b3node.workers.timeouts import Patience
 
 T = TypeVar("T")
 PATIENCE = Patience(pause=0.0, crashes=1000)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from litestar import Litestar
 from litestar.plugins import PluginProtocol
 
-from b3node.api.access import Access
-from b3node.api.catalogue import models_route
 from b3node.api.client import STALL_SECONDS
-from b3node.api.exchange import Exchange
-from b3node.api.failures import HANDLERS
-from b3node.api.heads import stamp
+from b3node.api.exception_handlers import HANDLERS
+from b3node.api.headers import stamp
+from b3node.api.host_check import Access
+from b3node.api.middleware import Exchange
+from b3node.api.models import models_route
 from b3node.api.openapi import openapi_route
 from b3node.api.probes import healthz_route, readyz_route
 from b3node.api.responses import responses_route

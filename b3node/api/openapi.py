@@ -15,8 +15,8 @@ from litestar.enums import HttpMethod
 from litestar.handlers import HTTPRouteHandler
 
 from b3node import __version__
-from b3node.api import catalogue, responses
-from b3node.api.catalogue import ModelList
+from b3node.api import models, responses
+from b3node.api.models import ModelList
 from b3node.api.probes import HEALTHZ, READYZ, Alive
 from b3node.api.request_schema import REQUEST_SCHEMAS, Schema
 from b3node.contract.events import Event
@@ -129,7 +129,7 @@ def _failure(status: int, text: str) -> Schema:
 def _paths() -> Schema:
     return {
         **{path: _endpoint(path) for path in responses.PATHS},
-        **{path: _list(path) for path in catalogue.PATHS},
+        **{path: _list(path) for path in models.PATHS},
         HEALTHZ: _get("healthz", "Whether the process answers.", _ref("Alive")),
         READYZ: _readyz(),
         PATH: _get("openapi", "This document.", {"type": "object"}),
@@ -161,7 +161,7 @@ def _error(status: int) -> Schema:
 
 
 def _list(path: str) -> Schema:
-    name = "listModels" if path == catalogue.PATHS[0] else "listModelsAlias"
+    name = "listModels" if path == models.PATHS[0] else "listModelsAlias"
     return _get(name, "The served models, whatever their state.", _ref("ModelList"))
 
 

@@ -15,9 +15,9 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.types import ASGIApp, Receive, Scope, Send
 
 from b3node.api.client import STALL_SECONDS, Client, ClientLeft
-from b3node.api.heads import EVENT_STREAM, record_of
+from b3node.api.headers import EVENT_STREAM, record_of
 from b3node.contract.media import check_media_type
-from b3node.service.flight import Flight
+from b3node.service.in_flight import Flight
 from b3node.service.node import Node
 from b3node.service.respond import Stream, respond
 

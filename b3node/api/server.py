@@ -21,8 +21,8 @@ import uvicorn
 from litestar import Litestar
 from uvicorn.server import ServerState
 
+from b3node.api.http_protocol import Wire
 from b3node.api.listener import listen
-from b3node.api.wire import Wire
 from b3node.service import log
 from b3node.service.node import Node
 

@@ -6,13 +6,13 @@ import gc
 import socket
 from collections.abc import Iterable
 
-from b3node.api.access import Access
 from b3node.api.app import create_app
+from b3node.api.host_check import Access
 from b3node.api.server import Server, serve
 from b3node.config import Config
 from b3node.service import respond
 from b3node.service.node import Node
-from b3node.workers.served import ServedModel
+from b3node.workers.served_model import ServedModel
 
 __all__ = ["front", "serve", "warm_up"]
 

@@ -12,14 +12,14 @@ import click
 import msgspec
 
 from b3node import config as configuration, embedded
-from b3node.cli.account import document, summary
 from b3node.cli.ask import for_terminal
+from b3node.cli.prompt_report import document, summary
 from b3node.config import Budgets, Config, ConfigError, ModelConfig
 from b3node.contract.decode import decode_request
 from b3node.contract.request import Request
 from b3node.errors import Refusal
-from b3node.workers.orders import PrepareFailed, Refused
-from b3node.workers.showing import Shown, ShownToken, ShowOrder, show
+from b3node.workers.messages import PrepareFailed, Refused
+from b3node.workers.one_shot import Shown, ShownToken, ShowOrder, show
 
 UNBOUNDED: Final = 1 << 20
 """Tokens of a context, where none is configured: a prompt is shown whatever its length."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from b3node.workers.ahead import ahead
+from b3node.workers.prestart import ahead
 
 if TYPE_CHECKING:
     from b3node.config import Config
@@ -70,8 +70,8 @@ def run(given: dict[str, Any], level: Level, then: Then | None = None) -> int:
     try:
         with ahead():
             with ThreadPoolExecutor(1) as beside:
-                running = beside.submit(import_module, "b3node.cli.running")
-                config = import_module("b3node.cli.configured").configured(**given)
+                running = beside.submit(import_module, "b3node.cli.node_runner")
+                config = import_module("b3node.cli.options").configured(**given)
             return int(running.result().served(config, level, then and partial(then, config)))
     finally:
         gc.enable()

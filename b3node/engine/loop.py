@@ -14,16 +14,16 @@ from typing import Protocol
 
 from b3node.dialects.outline import begun_as
 from b3node.engine.backend import Backend, CellsFullError, DecodeError, Rows
-from b3node.engine.constrained import draw as draw_constrained
-from b3node.engine.constraint import Constrain, Constraint, ConstraintError, Grammar, unable
-from b3node.engine.guide import Guide
-from b3node.engine.jump import Jump
-from b3node.engine.lexicon import Lexicon
+from b3node.engine.guidance.guide import Guide
+from b3node.engine.guidance.jump_forward import Jump
+from b3node.engine.guidance.token_table import Lexicon
 from b3node.engine.messages import Cancel, Step, Submit
 from b3node.engine.plan import Plan
-from b3node.engine.sampling import BROKEN, Row, greedy, sample
-from b3node.engine.scheduler import Scheduler
-from b3node.engine.sequence import Sequence
+from b3node.engine.sampling.constrained import draw as draw_constrained
+from b3node.engine.sampling.constraint import Constrain, Constraint, ConstraintError, Grammar, unable
+from b3node.engine.sampling.sampler import BROKEN, Row, greedy, sample
+from b3node.engine.schedule.scheduler import Scheduler
+from b3node.engine.schedule.sequence import Sequence
 
 
 class Channel(Protocol):

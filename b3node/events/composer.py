@@ -30,8 +30,8 @@ from b3node.contract.response import (
     Usage,
 )
 from b3node.errors import HTTP
-from b3node.events.drafts import CallDraft, Draft, MessageDraft, ReasoningDraft
-from b3node.events.endings import Completed, Ending, Failed, Incomplete
+from b3node.events.open_items import CallDraft, Draft, MessageDraft, ReasoningDraft
+from b3node.events.outcome import Completed, Ending, Failed, Incomplete
 from b3node.events.states import EXTENDING, Action, Input, Opening, State, transition
 from b3node.parse.deltas import Delta
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from b3node.events.endings import Completed, Failed, Incomplete
+from b3node.events.outcome import Completed, Failed, Incomplete
 from b3node.events.states import TABLE, Action, Input, Opening, State
 from b3node.parse.deltas import CallArguments, CallEnd, CallStart, ReasoningDelta, TextDelta
 

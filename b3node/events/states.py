@@ -43,7 +43,7 @@ from typing import Final, NamedTuple, get_args
 
 import msgspec
 
-from b3node.events.endings import Completed, Ending, Failed, Incomplete
+from b3node.events.outcome import Completed, Ending, Failed, Incomplete
 from b3node.parse.deltas import CallArguments, CallEnd, CallStart, Delta, Extending, ReasoningDelta, TextDelta
 
 

@@ -1,19 +1,18 @@
 """JSON Schema to GBNF, exactly or not at all."""
 
-from b3node.grammar.arguments import Loosened
-from b3node.grammar.calls import Answer, CallGrammar, calls_gbnf
-from b3node.grammar.front import (
-    LIMITS,
-    Limits,
+from b3node.grammar.calls.arguments import Loosened
+from b3node.grammar.calls.grammar import Answer, CallGrammar, calls_gbnf
+from b3node.grammar.compile import (
     conforms,
     json_object_gbnf,
     schema_to_gbnf,
     schema_to_loose_gbnf,
 )
+from b3node.grammar.gbnf.special_tokens import Marks
 from b3node.grammar.judge import Judge, judge
-from b3node.grammar.loosening import Loose
-from b3node.grammar.marks import Marks
-from b3node.grammar.metaschema import check_schema
+from b3node.grammar.schema.limits import LIMITS, Limits
+from b3node.grammar.schema.metaschema import check_schema
+from b3node.grammar.schema.relax import Loose
 
 __all__ = [
     "LIMITS",

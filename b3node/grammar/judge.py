@@ -24,14 +24,14 @@ from typing import Any, Final
 import msgspec
 
 from b3node.contract.request import FunctionTool
-from b3node.grammar.budget import Budget
-from b3node.grammar.document import LISTS, MAPS, ONES, Document
-from b3node.grammar.metaschema import LIBRARY, draft_of
-from b3node.grammar.obligations import Obligations
-from b3node.grammar.refusal import Inexact
-from b3node.grammar.regular import ALL, Algebra, Lang, TooLarge
-from b3node.grammar.shapes import Array, Lits, Object, Text, lit
-from b3node.grammar.values import canonical, type_of
+from b3node.grammar.constraints.resolve import Obligations
+from b3node.grammar.constraints.shapes import Array, Lits, Object, Text, lit
+from b3node.grammar.constraints.values import canonical, type_of
+from b3node.grammar.inexact import Inexact
+from b3node.grammar.languages.algebra import ALL, Algebra, Lang, TooLarge
+from b3node.grammar.schema.budget import Budget
+from b3node.grammar.schema.document import LISTS, MAPS, ONES, Document
+from b3node.grammar.schema.metaschema import LIBRARY, draft_of
 
 STEPS: Final = 5_500
 """Steps of one verdict by the compiler's reading, at some 8 microseconds each. Of 721 calls of 300 schemas from the wild

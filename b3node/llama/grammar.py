@@ -7,7 +7,7 @@ What llama.cpp does with a mistake decides what is done here (version 0.3.36, me
 * A token that is accepted against the grammar aborts the process: only what `allows` has allowed is accepted.
 * It matches tokens by their text, so inside a JSON string `<|im_start|>` would do: every token that is not plain
   text is banned, but for the ends of generation. What follows a NUL in a token is not looked at: banned too.
-* Special tokens that a grammar names are asked about as the characters that stand for them (`llama.stand_ins`);
+* Special tokens that a grammar names are asked about as the characters that stand for them (`llama.special_token_chars`);
   plain tokens with such characters are banned.
 * It does not check the bytes of UTF-8 sequences: what is not the beginning of valid UTF-8 is not allowed here.
 
@@ -30,10 +30,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from b3node.engine.constraint import Ahead, ConstraintError, Ids, Mask
-from b3node.engine.sampling import Places
+from b3node.engine.sampling.constraint import Ahead, ConstraintError, Ids, Mask
+from b3node.engine.sampling.sampler import Places
 from b3node.llama.library import lib
-from b3node.llama.stand_ins import named, without_tokens
+from b3node.llama.special_token_chars import named, without_tokens
 from b3node.llama.tokens import BATCH, Tokens, unfinished
 from b3node.llama.vocab import Vocabulary
 
@@ -113,7 +113,7 @@ class Grammars:
 
 
 class Grammar:
-    """Implements `engine.constraint.Grammar`; `Grammars.constrain` makes them.
+    """Implements `engine.sampling.constraint.Grammar`; `Grammars.constrain` makes them.
 
     Args:
         sampler: a llama_sampler of its own, freed with it.
@@ -144,7 +144,7 @@ class Grammar:
         return clone
 
     def allows(self, tokens: Ids) -> Mask:
-        """For each token, whether the text may go on with it; see `engine.constraint.Constraint.allows`."""
+        """For each token, whether the text may go on with it; see `engine.sampling.constraint.Constraint.allows`."""
         if tokens.size == 1:
             return np.array((self._allows(int(tokens[0])),))
         mask: Mask = self._tokens.possible[tokens]
@@ -191,7 +191,7 @@ class Grammar:
         return None
 
     def forced(self, most: int) -> Ahead:
-        """What has to come next; see `engine.constraint.Constraint.forced`.
+        """What has to come next; see `engine.sampling.constraint.Constraint.forced`.
 
         It is found byte by byte, so only where a refused byte says what it seems to say (see above), and where there
         is a token of every byte that can be written. What special tokens say is never part of it.
@@ -220,7 +220,7 @@ class Grammar:
         return (*ends[:1], *sorted(token for token in tokens if token in self._stood))
 
     def after(self, text: bytes) -> Grammar | None:
-        """A grammar behind `text`, or None; see `engine.constraint.Grammar.after`."""
+        """A grammar behind `text`, or None; see `engine.sampling.constraint.Grammar.after`."""
         known = self._tokens
         if text and not ((first := known.spelling(text)) >= 0 and self._takes(first)):
             return None  # mostly so, and a clone costs more than to ask

@@ -12,12 +12,12 @@ from typing import Any, Final
 
 from b3node.engine.backend import CellsFullError, DecodeError
 from b3node.engine.plan import Chunk, Drop, Plan
-from b3node.engine.sampling import BROKEN, greedy
+from b3node.engine.sampling.sampler import BROKEN, greedy
 from b3node.llama import library
 from b3node.llama.attention import kernel_is_slow
 from b3node.llama.context import Context
+from b3node.llama.huge_pages import small_pages
 from b3node.llama.library import last_words, lib
-from b3node.llama.pages import small_pages
 from b3node.llama.settings import Fit, Settings, fit, free_memory, undecided
 from b3node.llama.threads import Neighbours, Threads
 from b3node.llama.vocab import Vocabulary, VocabularyError, size

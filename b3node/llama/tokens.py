@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from b3node.llama.library import lib
-from b3node.llama.stand_ins import STAND_INS
+from b3node.llama.special_token_chars import STAND_INS
 from b3node.llama.vocab import Vocabulary
 
 BATCH: Final = 4096

@@ -1,7 +1,7 @@
 """A model's vocabulary, read once into Python: pieces, special tokens, and the tokenizer behind bounds.
 
 It comes from a file whose weights are not loaded (`Vocabulary.load`) or from a model that is (`Vocabulary.of`),
-and serves as `prompt.vocabulary.Vocabulary`. Everything but `tokenize` is a table, so no id of a client or a
+and serves as `prompt.tokens.vocabulary.Vocabulary`. Everything but `tokenize` is a table, so no id of a client or a
 model is ever passed to llama.cpp, which aborts the process on an id out of range.
 
 `tokenize` keeps two promises that llama.cpp does not:
@@ -23,7 +23,7 @@ from typing import Any, Final, Literal
 
 from b3node.llama import library
 from b3node.llama.library import last_words, lib
-from b3node.prompt.vocabulary import Special
+from b3node.prompt.tokens.vocabulary import Special
 
 MAX_RUN: Final = 8192
 """Characters without a change between white space and anything else that are tokenized at once."""

@@ -18,8 +18,8 @@ from collections.abc import Iterator
 import msgspec
 
 from b3node.dialects.dialect import Dialect
-from b3node.prompt.dialect import Learned
-from b3node.prompt.thoughtform import ThoughtForm
+from b3node.prompt.probe.dialect import Learned
+from b3node.prompt.probe.thinking_format import ThoughtForm
 
 
 class Ending(msgspec.Struct, frozen=True):

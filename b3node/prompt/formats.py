@@ -20,9 +20,9 @@ from msgspec.structs import replace
 from b3node.contract.request import TextFormat
 from b3node.errors import Refusal
 from b3node.grammar import check_schema, json_object_gbnf, schema_to_gbnf
-from b3node.prompt.kept import Kept
-from b3node.prompt.sandbox import to_json
-from b3node.prompt.turns import PARAGRAPH, Conversation
+from b3node.prompt.lru import Kept
+from b3node.prompt.template.conversation import PARAGRAPH, Conversation
+from b3node.prompt.template.sandbox import to_json
 
 PARAM: Final = "text.format.schema"
 JSON: Final = "Answer with one JSON {kind} and nothing else."

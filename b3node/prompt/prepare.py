@@ -20,23 +20,24 @@ from b3node.config import Budgets
 from b3node.contract.image import images
 from b3node.contract.request import Request, TextPart
 from b3node.errors import Refusal
-from b3node.prompt.abilities import Abilities, probe
-from b3node.prompt.defaults import default_template
-from b3node.prompt.dialect import Learned, learn, with_tags
-from b3node.prompt.effort import reasons, variables
 from b3node.prompt.ending import Ending, ended
 from b3node.prompt.formats import Formats, with_format
-from b3node.prompt.markers import Markers
-from b3node.prompt.outlines import Outlines, calls
-from b3node.prompt.portrait import portrait
+from b3node.prompt.outline import Outlines, calls
 from b3node.prompt.prepared import Prepared
-from b3node.prompt.render import render
-from b3node.prompt.segments import split
-from b3node.prompt.template import ChatTemplate
-from b3node.prompt.tokens import Prompt, check_length, tokenize
+from b3node.prompt.probe.capabilities import probe
+from b3node.prompt.probe.dialect import Learned, learn, with_tags
+from b3node.prompt.probe.traits_of import portrait
+from b3node.prompt.template.capabilities import Abilities
+from b3node.prompt.template.chat_template import ChatTemplate
+from b3node.prompt.template.conversation import Conversation, UserTurn, normalise
+from b3node.prompt.template.default_templates import default_template
+from b3node.prompt.template.reasoning_variables import reasons, variables
+from b3node.prompt.template.render import render
+from b3node.prompt.tokens.markers import Markers
+from b3node.prompt.tokens.segments import split
+from b3node.prompt.tokens.tokenize import Prompt, check_length, tokenize
+from b3node.prompt.tokens.vocabulary import Vocabulary
 from b3node.prompt.traits import Traits
-from b3node.prompt.turns import Conversation, UserTurn, normalise
-from b3node.prompt.vocabulary import Vocabulary
 
 
 class Preparer:

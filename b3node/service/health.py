@@ -9,7 +9,7 @@ from typing import Final, Literal
 import msgspec
 
 from b3node.service.node import Node
-from b3node.workers.served import ServedModel, State
+from b3node.workers.served_model import ServedModel, State
 
 PROBE_SECONDS: Final = 5.0
 """How long a model may take to prepare a prompt, and to decode one token, when it has not done so lately."""

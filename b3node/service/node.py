@@ -10,10 +10,10 @@ import msgspec
 
 from b3node.config import MAX_REQUEST_BYTES
 from b3node.errors import Refusal, quoted
-from b3node.service.flight import Flight
+from b3node.service.in_flight import Flight
 from b3node.service.record import Record
 from b3node.service.timing import Clock
-from b3node.workers.served import ServedModel
+from b3node.workers.served_model import ServedModel
 
 DRAIN_RETRY: Final = 5
 """Seconds after which a client may find another node, or this one again, once it stops."""

@@ -25,17 +25,17 @@ from b3node.contract.request import FunctionTool, Request
 from b3node.engine.messages import Finished, Sampling, Token
 from b3node.errors import Refusal
 from b3node.events.fold import Fold
-from b3node.events.skeleton import begin
+from b3node.events.initial_response import begin
 from b3node.ids import new_response_id
 from b3node.parse.call import Judge
 from b3node.parse.reader import parser_of
 from b3node.prompt.prepared import Prepared
 from b3node.service import log
-from b3node.service.flight import Flight
+from b3node.service.in_flight import Flight
 from b3node.service.node import BUSY_RETRY, Node
+from b3node.service.output_processor import Telling
 from b3node.service.record import Record
-from b3node.service.telling import Telling
-from b3node.workers.served import Generation, Output
+from b3node.workers.served_model import Generation, Output
 
 NAMESPACE: Final = "local"
 """Whom a prefix may be shared with; a node without keys has one organization."""

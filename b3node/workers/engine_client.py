@@ -31,14 +31,14 @@ from b3node.engine.messages import (
 )
 from b3node.errors import Refusal
 from b3node.prompt.prepared import Prepared
-from b3node.workers.ahead import ENGINE
 from b3node.workers.backoff import Backoff
-from b3node.workers.generation import Mailbox
-from b3node.workers.orders import EngineOrder
-from b3node.workers.patience import Patience
-from b3node.workers.served import ModelFacts, State
+from b3node.workers.mailbox import Mailbox
+from b3node.workers.messages import EngineOrder
+from b3node.workers.prestart import ENGINE
+from b3node.workers.quarantine import Suspects, digest, refused
+from b3node.workers.served_model import ModelFacts, State
 from b3node.workers.supervisor import Supervisor
-from b3node.workers.suspects import Suspects, digest, refused
+from b3node.workers.timeouts import Patience
 from b3node.workers.tunables import tunables
 
 RESERVED_OUTPUT: Final = 512

@@ -7,19 +7,19 @@ import sys
 import time
 from functools import partial
 
-from b3node.engine.governor import Governor
-from b3node.engine.jump import Jump
-from b3node.engine.lexicon import Lexicon
+from b3node.engine.guidance.jump_forward import Jump
+from b3node.engine.guidance.token_table import Lexicon
 from b3node.engine.limits import Limits
 from b3node.engine.loop import Loop
 from b3node.engine.messages import LoadFailed, Loading, Ready, ToEngine
-from b3node.engine.scheduler import Scheduler
+from b3node.engine.schedule.scheduler import Scheduler
+from b3node.engine.schedule.token_budget import Governor
 from b3node.llama.grammar import Grammars
 from b3node.llama.model import LoadError, Model
 from b3node.llama.settings import Settings
 from b3node.llama.vocab import Vocabulary
-from b3node.workers.line import Line
-from b3node.workers.orders import EngineOrder, ToEngineProcess
+from b3node.workers.child_channel import Line
+from b3node.workers.messages import EngineOrder, ToEngineProcess
 from b3node.workers.spawn import inherit
 
 GAP_CPU, GAP_GPU = 0.150, 0.050

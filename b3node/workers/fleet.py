@@ -12,11 +12,11 @@ from b3node.engine.messages import Sampling
 from b3node.prompt.prepared import Prepared
 from b3node.prompt.traits import Traits
 from b3node.workers.engine_client import EngineClient, down
-from b3node.workers.generation import Mailbox
-from b3node.workers.orders import EngineOrder, PrepareOrder
-from b3node.workers.patience import Patience
+from b3node.workers.mailbox import Mailbox
+from b3node.workers.messages import EngineOrder, PrepareOrder
 from b3node.workers.prepare_pool import PreparePool
-from b3node.workers.served import ModelFacts, State
+from b3node.workers.served_model import ModelFacts, State
+from b3node.workers.timeouts import Patience
 
 
 class FleetModel:

@@ -16,10 +16,9 @@ from b3node.contract.request import Message, Request, TextPart
 from b3node.errors import Refusal
 from b3node.prompt.prepared import Prepared
 from b3node.prompt.traits import Traits
-from b3node.workers.ahead import PREPARE
 from b3node.workers.backoff import Backoff
 from b3node.workers.cputime import cpu_seconds
-from b3node.workers.orders import (
+from b3node.workers.messages import (
     Answer,
     Ask,
     Broke,
@@ -29,9 +28,10 @@ from b3node.workers.orders import (
     PrepareReady,
     Refused,
 )
-from b3node.workers.patience import Patience
+from b3node.workers.prestart import PREPARE
+from b3node.workers.quarantine import Suspects, digest, refused
 from b3node.workers.supervisor import Supervisor
-from b3node.workers.suspects import Suspects, digest, refused
+from b3node.workers.timeouts import Patience
 
 _PAUSE: Final = 1.0
 """Seconds between two starts at most: what clients send must not keep a model from working for longer."""

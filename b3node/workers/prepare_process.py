@@ -21,13 +21,13 @@ from pathlib import Path
 from typing import Final
 
 from b3node.errors import Refusal
-from b3node.grammar.metaschema import LIBRARY
+from b3node.grammar.schema.metaschema import LIBRARY
 from b3node.llama.grammar import Grammars
 from b3node.llama.vocab import Vocabulary, VocabularyError
 from b3node.prompt.prepare import Preparer
-from b3node.prompt.template import BrokenTemplateError
-from b3node.workers.line import Line
-from b3node.workers.orders import (
+from b3node.prompt.template.chat_template import BrokenTemplateError
+from b3node.workers.child_channel import Line
+from b3node.workers.messages import (
     Answer,
     Ask,
     Broke,

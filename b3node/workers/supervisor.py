@@ -18,7 +18,7 @@ import msgspec
 import structlog
 
 from b3node.workers.backoff import Backoff
-from b3node.workers.link import Link
+from b3node.workers.parent_channel import Link
 from b3node.workers.spawn import spawn
 
 M = TypeVar("M")

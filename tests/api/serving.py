@@ -12,10 +12,10 @@ from typing import Any, Self
 
 import uvloop
 
-from b3node.api.access import Access
 from b3node.api.app import create_app
+from b3node.api.host_check import Access
+from b3node.api.http_protocol import Wire, WireLimits
 from b3node.api.server import Server, Shutdown
-from b3node.api.wire import Wire, WireLimits
 from b3node.service import log
 from b3node.service.node import Limits, Node
 from tests.service.fakes import MODEL, FakeModel

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from b3node.api.access import Access
 from b3node.api.app import create_app
-from b3node.api.catalogue import model_list
+from b3node.api.host_check import Access
+from b3node.api.models import model_list
 from b3node.errors import HTTP, Code
 from b3node.prompt.traits import Traits
 from b3node.service.node import Node
-from b3node.workers.served import ModelFacts
+from b3node.workers.served_model import ModelFacts
 from tests.api.serving import Line, Running, ask, get, post, serving
 from tests.service.fakes import MODEL, FakeModel, started
 

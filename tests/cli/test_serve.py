@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from b3node import embedded
-from b3node.cli import configured as configuring
+from b3node.cli import options as configuring
 from b3node.cli.demo import QUESTION
 from b3node.cli.main import main
 from b3node.cli.serve import serve
@@ -236,9 +236,7 @@ def test_a_demo_without_a_model_that_works_fails(tmp_path: Path) -> None:
 
 def test_the_server_is_imported_beside_the_engines() -> None:
     """What takes a second to import is not imported before engines have been started."""
-    program = (
-        "import sys, b3node.cli.running; print({'litestar', 'uvicorn', 'b3node.api.app'} & {*sys.modules})"
-    )
+    program = "import sys, b3node.cli.node_runner; print({'litestar', 'uvicorn', 'b3node.api.app'} & {*sys.modules})"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
     assert done.stdout == "set()\n"

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 
 from b3node.contract.encode import sse_frame
 from b3node.contract.events import Event
-from b3node.events.endings import Incomplete
+from b3node.events.outcome import Incomplete
 from tests.events.streams import FAILURE, call, compose, text, thought
 
 ITEM = ["type", "sequence_number", "output_index", "item"]

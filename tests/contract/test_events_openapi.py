@@ -9,8 +9,8 @@ from hypothesis import given, settings
 
 from b3node.contract.encode import response_body, sse_frame
 from b3node.contract.request import FunctionTool, Request, TextFormat, ToolChoice
-from b3node.events.endings import Ending, Failed, Incomplete
 from b3node.events.fold import fold
+from b3node.events.outcome import Ending, Failed, Incomplete
 from b3node.parse.deltas import Delta
 from tests.contract.openai_document import event_problems, needs_document, response_problems
 from tests.events.streams import FAILURE, WEATHER, call, compose, scripts, text, thought

@@ -11,9 +11,9 @@ from collections.abc import Callable
 import numpy as np
 
 from b3node.engine.backend import CellsFullError, DecodeError, Rows
-from b3node.engine.constraint import Ahead, Ids, Mask
-from b3node.engine.lexicon import Lexicon
+from b3node.engine.guidance.token_table import Lexicon
 from b3node.engine.plan import Clear, Drop, Forget, Load, Plan, Point, Restore, Save, Share, Trim
+from b3node.engine.sampling.constraint import Ahead, Ids, Mask
 
 N_VOCAB = 97
 EOG = 96
@@ -44,7 +44,7 @@ def dictated(grammar: str, place: int) -> int | None:
 
 
 class Dictation:
-    """Implements `engine.constraint.Grammar`: after so many tokens of the model's, so many are dictated, and again.
+    """Implements `engine.sampling.constraint.Grammar`: after so many tokens of the model's, so many are dictated, and again.
 
     It is written "3 5": three and five; "3 5 20" ends after twenty.
     """

@@ -7,11 +7,11 @@ from collections.abc import Collection
 
 import numpy as np
 
-from b3node.engine.constraint import Ahead, Ids, Mask
+from b3node.engine.sampling.constraint import Ahead, Ids, Mask
 
 
 class FakeConstraint:
-    """Implements `engine.constraint.Constraint`: the n-th token must be one of the n-th set; then nothing may follow.
+    """Implements `engine.sampling.constraint.Constraint`: the n-th token must be one of the n-th set; then nothing may follow.
 
     Its text is one byte a token. With `narrows`, it says among which of 50 tokens the allowed ones are: themselves, and so many others.
     """

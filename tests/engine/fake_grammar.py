@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from b3node.dialects.outline import MARK
-from b3node.engine.constraint import Ahead, Ids, Mask
-from b3node.engine.lexicon import Lexicon
+from b3node.engine.guidance.token_table import Lexicon
+from b3node.engine.sampling.constraint import Ahead, Ids, Mask
 from tests.zoo.vocabulary import EOG, N_BASE, Token as Entry, TokenType, Vocabulary, base, stored
 
 
@@ -44,7 +44,7 @@ def spell(lexicon: Lexicon, text: bytes) -> list[int]:
 
 @dataclass
 class TextGrammar:
-    """Implements `engine.constraint.Grammar`: what is written becomes one of `texts`, specials with `MARK`."""
+    """Implements `engine.sampling.constraint.Grammar`: what is written becomes one of `texts`, specials with `MARK`."""
 
     lexicon: Lexicon
     texts: Collection[bytes]

@@ -13,10 +13,10 @@ from b3node.engine.backend import Rows
 from b3node.engine.loop import Loop
 from b3node.engine.messages import Cancel, Finished, Sampling, Started, Step, Submit
 from b3node.engine.plan import Plan
-from b3node.engine.sampling import BROKEN
+from b3node.engine.sampling.sampler import BROKEN
 from b3node.llama.model import Model
 from b3node.workers.engine_process import _scheduler
-from b3node.workers.orders import EngineOrder
+from b3node.workers.messages import EngineOrder
 from tests.llama.loaded import TOLERANCE
 from tests.zoo import reference
 from tests.zoo.vocabulary import EOG

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from array import array
 
-from b3node.engine.governor import Governor
-from b3node.engine.jump import Jump
+from b3node.engine.guidance.jump_forward import Jump
 from b3node.engine.limits import Limits
 from b3node.engine.loop import Loop
 from b3node.engine.messages import Finished, Sampling, Started, Submit
-from b3node.engine.scheduler import Scheduler
+from b3node.engine.schedule.scheduler import Scheduler
+from b3node.engine.schedule.token_budget import Governor
 from tests.engine.fake_backend import EOG, LEXICON, PIECES, Dictation, FakeBackend, continuation
 
 GREEDY = Sampling(0.0, 1.0, 0)

@@ -13,14 +13,14 @@ import pytest
 from b3node.contract.request import FunctionTool, ToolChoice
 from b3node.dialects.dialect import Calls, Dialect, ObjectBody, Span
 from b3node.dialects.outline import MARK, Outline, Reading, Thinking
-from b3node.engine.jump import Jump
+from b3node.engine.guidance.jump_forward import Jump
 from b3node.engine.messages import Sampling, Submit
 from b3node.grammar import calls_gbnf, judge
 from b3node.llama.grammar import Grammars
 from b3node.parse.channels import Channels
 from b3node.parse.deltas import CallArguments, CallEnd, CallStart
 from b3node.parse.reader import parser_of
-from b3node.prompt.families import FAMILIES
+from b3node.prompt.probe.families import FAMILIES
 from b3node.workers.engine_process import _lexicon
 from tests.engine.real import Engine, submit
 from tests.llama.loaded import loaded

@@ -9,10 +9,10 @@ import pytest
 
 from b3node.dialects.dialect import Dialect, Span
 from b3node.dialects.outline import Outline, Reading, Thinking
-from b3node.engine.constraint import ConstraintError
-from b3node.engine.draft import Drafter
-from b3node.engine.lexicon import Lexicon
+from b3node.engine.guidance.token_table import Lexicon
 from b3node.engine.messages import Sampling
+from b3node.engine.sampling.constraint import ConstraintError
+from b3node.engine.speculation.drafter import Drafter
 from tests.engine.fake_backend import EOG, N_VOCAB, continuation
 from tests.engine.fake_constraint import FakeConstraint
 from tests.engine.rig import Rig, said, submit

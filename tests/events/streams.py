@@ -11,8 +11,8 @@ from b3node.contract.events import Event
 from b3node.contract.request import FunctionTool, Request
 from b3node.contract.response import B3os, Response, Timing, Usage
 from b3node.events.composer import Composer
-from b3node.events.endings import Completed, Ending, Failed, Incomplete
-from b3node.events.skeleton import begin
+from b3node.events.initial_response import begin
+from b3node.events.outcome import Completed, Ending, Failed, Incomplete
 from b3node.parse.deltas import CallArguments, CallEnd, CallStart, Delta, ReasoningDelta, TextDelta
 
 RESPONSE_ID = "resp_01m5t5tmscqev5tf32q87tr1v5"

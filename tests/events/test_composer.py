@@ -33,8 +33,8 @@ from b3node.contract.response import (
 )
 from b3node.errors import HTTP
 from b3node.events.composer import Composer
-from b3node.events.endings import Completed, Ending, Failed, Incomplete
-from b3node.events.skeleton import begin
+from b3node.events.initial_response import begin
+from b3node.events.outcome import Completed, Ending, Failed, Incomplete
 from b3node.events.states import OutOfOrder, State
 from b3node.parse.deltas import CallArguments, CallEnd, CallStart, Delta, TextDelta
 from tests.events.streams import (

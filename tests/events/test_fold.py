@@ -7,8 +7,8 @@ from hypothesis import given, strategies as st
 
 from b3node.contract.events import OutputItemDone
 from b3node.contract.response import OutputMessage
-from b3node.events.endings import Completed, Ending
 from b3node.events.fold import Fold, fold
+from b3node.events.outcome import Completed, Ending
 from b3node.events.states import OutOfOrder
 from b3node.parse.deltas import CallArguments, Delta, ReasoningDelta, TextDelta
 from tests.events.streams import compose, ended, scripts, text

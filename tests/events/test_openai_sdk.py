@@ -11,7 +11,7 @@ import pytest
 
 from b3node.contract.encode import response_body
 from b3node.contract.response import OutputFunctionCall, OutputMessage, Response
-from b3node.events.endings import Completed
+from b3node.events.outcome import Completed
 from tests.events.streams import FAILURE, compose, ended
 from tests.events.transcripts import TRANSCRIPTS, transcript
 

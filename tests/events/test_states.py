@@ -6,7 +6,7 @@ from typing import get_args
 
 import pytest
 
-from b3node.events.endings import Completed, Failed, Incomplete
+from b3node.events.outcome import Completed, Failed, Incomplete
 from b3node.events.states import (
     EXTENDING,
     TABLE,

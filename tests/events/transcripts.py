@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from b3node.contract.encode import sse_frame
-from b3node.events.endings import Completed, Ending, Incomplete
+from b3node.events.outcome import Completed, Ending, Incomplete
 from b3node.parse.deltas import CallArguments, CallStart, Delta
 from tests.events.streams import FAILURE, call, compose, text, thought
 

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from b3node.contract.request import FunctionTool
 from b3node.grammar import judge
-from b3node.grammar.budget import Budget
 from b3node.grammar.judge import STEPS, _by_keywords
+from b3node.grammar.schema.budget import Budget
 from tests.grammar.schemas import NAMES, schemas, values
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from b3node.engine.constraint import Ahead
+from b3node.engine.sampling.constraint import Ahead
 from b3node.grammar import json_object_gbnf, schema_to_gbnf
 from b3node.llama.grammar import Grammar, Grammars
 from b3node.llama.vocab import Vocabulary

@@ -15,13 +15,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from b3node.engine.constrained import draw
-from b3node.engine.constraint import ConstraintError
+from b3node.engine.sampling.constrained import draw
+from b3node.engine.sampling.constraint import ConstraintError
 from b3node.grammar import json_object_gbnf, schema_to_gbnf
 from b3node.llama import grammar
 from b3node.llama.grammar import Grammar, Grammars
 from b3node.llama.library import lib
-from b3node.llama.stand_ins import STAND_INS
+from b3node.llama.special_token_chars import STAND_INS
 from b3node.llama.vocab import Vocabulary
 from tests.llama.sentencepiece import sentencepiece_model
 from tests.zoo.vocabulary import (

@@ -13,11 +13,11 @@ from hypothesis import given, settings, strategies as st
 from b3node.llama import library
 from b3node.llama.library import lib
 from b3node.llama.vocab import MAX_RUN, Vocabulary, VocabularyError
-from b3node.prompt.markers import Markers
 from b3node.prompt.prepare import Preparer
-from b3node.prompt.segments import split
-from b3node.prompt.tokens import tokenize
-from b3node.prompt.vocabulary import Vocabulary as PromptVocabulary
+from b3node.prompt.tokens.markers import Markers
+from b3node.prompt.tokens.segments import split
+from b3node.prompt.tokens.tokenize import tokenize
+from b3node.prompt.tokens.vocabulary import Vocabulary as PromptVocabulary
 from tests.llama.sentencepiece import sentencepiece_model
 from tests.prompt.histories import HISTORIES, request, user
 from tests.prompt.test_prepare import hostile

@@ -12,8 +12,9 @@ import pytest
 from b3node.contract.decode import decode_request
 from b3node.contract.image import images
 from b3node.contract.request import Request
-from b3node.prompt.abilities import Abilities, probe
-from b3node.prompt.template import ChatTemplate
+from b3node.prompt.probe.capabilities import probe
+from b3node.prompt.template.capabilities import Abilities
+from b3node.prompt.template.chat_template import ChatTemplate
 from tests.zoo.templates import CHATML, TOOLS
 
 FOLDER = Path(__file__).parents[3] / "shared" / "corpora" / "templates"

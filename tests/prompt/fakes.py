@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
-from b3node.prompt.vocabulary import Special
+from b3node.prompt.tokens.vocabulary import Special
 
 CONTROL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 USER_DEFINED = ("<think>", "</think>", "<tool_call>", "</tool_call>")

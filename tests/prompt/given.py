@@ -10,14 +10,14 @@ from typing import Any
 from msgspec.structs import replace
 
 from b3node.contract.request import Effort
-from b3node.prompt.dialect import Learned, learn
-from b3node.prompt.effort import variables
-from b3node.prompt.messages import messages, tools
-from b3node.prompt.provenance import plain
-from b3node.prompt.render import render
-from b3node.prompt.sandbox import Sandbox, to_json
-from b3node.prompt.template import ChatTemplate
-from b3node.prompt.turns import Conversation
+from b3node.prompt.probe.dialect import Learned, learn
+from b3node.prompt.template.chat_template import ChatTemplate
+from b3node.prompt.template.conversation import Conversation
+from b3node.prompt.template.messages import messages, tools
+from b3node.prompt.template.reasoning_variables import variables
+from b3node.prompt.template.render import render
+from b3node.prompt.template.sandbox import Sandbox, to_json
+from b3node.prompt.tokens.provenance import plain
 from tests.prompt.corpus import compiled, source
 
 NOW = datetime(2026, 11, 9, 8, 5, tzinfo=UTC)

@@ -9,7 +9,15 @@ from typing import Any, get_args
 import pytest
 
 from b3node.contract.request import Effort, FunctionCall, FunctionTool, Request, TextPart
-from b3node.prompt.turns import AssistantTurn, Call, Conversation, ToolTurn, Turn, UserTurn, normalise
+from b3node.prompt.template.conversation import (
+    AssistantTurn,
+    Call,
+    Conversation,
+    ToolTurn,
+    Turn,
+    UserTurn,
+    normalise,
+)
 from tests.prompt.conversations import CONVERSATIONS, quoting
 from tests.prompt.corpus import ALL, compiled, markers_in
 from tests.prompt.given import write, written_plainly

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from b3node.prompt.ending import Ending, ended
-from b3node.prompt.samples import Samples
+from b3node.prompt.probe.samples import Samples
 from tests.prompt.corpus import ALL, compiled
-from tests.prompt.test_dialect import learned
+from tests.prompt.probe.test_dialect import learned
 
 GOLDEN = Path(__file__).parent / "golden" / "endings.txt"
 KINDS = (("off", "none", False), ("on", "high", False), ("on, with a grammar", "high", True))

@@ -13,7 +13,7 @@ from b3node.errors import Refusal
 from b3node.grammar import json_object_gbnf, schema_to_gbnf
 from b3node.prompt.formats import Formats, with_format
 from b3node.prompt.prepare import Preparer
-from b3node.prompt.turns import normalise
+from b3node.prompt.template.conversation import normalise
 from tests.prompt.fakes import FakeVocabulary
 from tests.prompt.histories import request, system, user
 from tests.zoo.templates import CHATML

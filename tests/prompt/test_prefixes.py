@@ -6,11 +6,11 @@ import pytest
 from msgspec.structs import replace
 
 from b3node.contract.request import FunctionTool, TextPart
-from b3node.prompt.effort import reasons
 from b3node.prompt.ending import ended
-from b3node.prompt.provenance import plain
-from b3node.prompt.spelling import spell
-from b3node.prompt.turns import AssistantTurn, Call, Conversation, ToolTurn, UserTurn
+from b3node.prompt.template.call_writer import spell
+from b3node.prompt.template.conversation import AssistantTurn, Call, Conversation, ToolTurn, UserTurn
+from b3node.prompt.template.reasoning_variables import reasons
+from b3node.prompt.tokens.provenance import plain
 from tests.prompt.corpus import ALL
 from tests.prompt.given import learn_once, write
 

@@ -13,9 +13,9 @@ from hypothesis import given, settings, strategies as st
 
 from b3node.contract.request import FunctionTool, ImagePart, Message, Reasoning, TextPart
 from b3node.errors import Refusal
-from b3node.prompt.defaults import CHATML, PLAIN
 from b3node.prompt.prepare import Preparer
-from b3node.prompt.template import BrokenTemplateError
+from b3node.prompt.template.chat_template import BrokenTemplateError
+from b3node.prompt.template.default_templates import CHATML, PLAIN
 from tests.prompt.corpus import ALL, markers_in, source
 from tests.prompt.fakes import CONTROL, USER_DEFINED, FakeVocabulary, special_tokens
 from tests.prompt.histories import HISTORIES, assistant, call, developer, output, request, system, user

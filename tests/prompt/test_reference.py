@@ -14,7 +14,7 @@ from typing import Any, Final, get_args
 import pytest
 
 from b3node.contract.request import Effort, Request
-from b3node.prompt.turns import normalise
+from b3node.prompt.template.conversation import normalise
 from tests.prompt.conversations import CONVERSATIONS, quoting
 from tests.prompt.corpus import ALL, markers_in, source
 from tests.prompt.given import NOW, Written, write

@@ -24,13 +24,13 @@ from b3node.parse.deltas import (
 from b3node.parse.markers import marked
 from b3node.parse.reader import parser_of
 from b3node.prompt.ending import ended
-from b3node.prompt.outlines import literals
-from b3node.prompt.samples import ANSWER, KEY, NAME, THOUGHT, VALUE, Samples
-from b3node.prompt.seam import common_head, markers
-from b3node.prompt.spelling import spell
-from b3node.prompt.turns import Call
+from b3node.prompt.outline import literals
+from b3node.prompt.probe.literals import common_head, markers
+from b3node.prompt.probe.samples import ANSWER, KEY, NAME, THOUGHT, VALUE, Samples
+from b3node.prompt.template.call_writer import spell
+from b3node.prompt.template.conversation import Call
 from tests.prompt.corpus import ALL, compiled
-from tests.prompt.test_dialect import learned
+from tests.prompt.probe.test_dialect import learned
 
 ENDS = (
     "<|im_end|>", "<|eot_id|>", "<|eom_id|>", "</s>", "<|end_of_msg|>", "<|end_of_text|>", "<turn|>", "<|eot|>",

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from b3node.dialects.dialect import GENERIC
-from b3node.prompt.abilities import probe
-from b3node.prompt.dialect import learn
-from b3node.prompt.portrait import portrait
-from b3node.prompt.template import ChatTemplate
+from b3node.prompt.probe.capabilities import probe
+from b3node.prompt.probe.dialect import learn
+from b3node.prompt.probe.traits_of import portrait
+from b3node.prompt.template.chat_template import ChatTemplate
 from b3node.prompt.traits import Traits
 from tests.prompt.corpus import source
 from tests.zoo.templates import CHATML

@@ -12,7 +12,7 @@ from b3node.engine.messages import Finished, FinishReason, Sampling, Started, To
 from b3node.errors import Refusal
 from b3node.prompt.prepared import Prepared
 from b3node.prompt.traits import Traits
-from b3node.workers.served import ModelFacts, Output, State
+from b3node.workers.served_model import ModelFacts, Output, State
 
 MODEL = "tests/echo"
 

@@ -16,7 +16,7 @@ from b3node.service.node import Limits, Node
 from b3node.service.record import Record
 from b3node.service.respond import Stream, Whole, respond
 from b3node.service.timing import Clock, Stopwatch
-from b3node.workers.served import Output
+from b3node.workers.served_model import Output
 from tests.service.fakes import MODEL, FakeModel, FakeOutlet, Gate, Step, finished, said, started, token
 
 CLOCK = Clock(monotonic=lambda: 1.0, wall=lambda: 1_800_000_000.9)

@@ -14,7 +14,7 @@ from b3node.config import ModelConfig
 from b3node.engine.messages import Step
 from b3node.workers.engine_client import DOWN_RETRY, EngineClient
 from b3node.workers.fleet import _order
-from b3node.workers.patience import Patience
+from b3node.workers.timeouts import Patience
 from tests.nodes import Answer, RunningFleet, running_fleet, slay, until
 from tests.zoo.zoo import Zoo
 

@@ -8,7 +8,7 @@ import pytest
 
 from b3node.config import ModelConfig
 from b3node.workers.engine_client import DOWN_RETRY
-from b3node.workers.patience import Patience
+from b3node.workers.timeouts import Patience
 from tests.nodes import RunningFleet, running_fleet, until
 from tests.zoo.zoo import Zoo
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from b3node.workers import engine_client
-from b3node.workers.patience import Patience
+from b3node.workers.timeouts import Patience
 from tests.nodes import Answer, RunningFleet, running_fleet
 from tests.workers.mortal_engine import POISON
 from tests.zoo.zoo import Zoo

@@ -15,9 +15,9 @@ from b3node.contract.request import Message, Request, TextPart
 from b3node.errors import Refusal
 from b3node.prompt.prepared import Prepared
 from b3node.workers import prepare_pool, supervisor
-from b3node.workers.orders import Broke, PrepareOrder
-from b3node.workers.patience import Patience
+from b3node.workers.messages import Broke, PrepareOrder
 from b3node.workers.prepare_pool import PrepareError, PreparePool
+from b3node.workers.timeouts import Patience
 from tests.nodes import is_alive, slay
 from tests.zoo.zoo import Zoo
 

@@ -12,7 +12,7 @@ import pytest
 from b3node.contract.request import Message, Request, TextPart
 from b3node.errors import Refusal
 from b3node.workers.frames import FrameReader, frame
-from b3node.workers.orders import Ask, Broke, PrepareFailed, PrepareOrder, Refused
+from b3node.workers.messages import Ask, Broke, PrepareFailed, PrepareOrder, Refused
 from b3node.workers.prepare_process import _answer, _work
 
 ASK = Ask(Request(model="m", input=(Message("user", (TextPart("hi"),)),)), now=0.0, n_ctx=64)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from b3node.workers import spawn as spawning
-from b3node.workers.ahead import ahead
+from b3node.workers.prestart import ahead
 from b3node.workers.spawn import spawn, spawn_ahead
 from tests.nodes import NodeProcess, children, is_alive, node_process, until
 from tests.zoo.zoo import Zoo

@@ -1,0 +1,64 @@
+"""Exceptions to answers: the contract's error body for everything, and of a bug nothing but the request's id."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from litestar import MediaType, Request, Response
+from litestar.exceptions import HTTPException
+from litestar.types import ExceptionHandlersMap
+
+from b3node.api.headers import record_of
+from b3node.contract.encode import error_body
+from b3node.errors import Refusal
+from b3node.service import log
+from b3node.service.respond import internal
+
+AnyRequest = Request[Any, Any, Any]
+
+
+def refused(
+    request: AnyRequest, refusal: Refusal, headers: Mapping[str, str] | None = None
+) -> Response[bytes]:
+    """The answer of a refusal, with `Retry-After` where it has one; the record keeps why."""
+    record_of(request.scope).refuse(refusal)
+    given = dict(headers or {})
+    if refusal.retry_after is not None:
+        given["retry-after"] = str(max(1, refusal.retry_after))
+    return Response(error_body(refusal), status_code=refusal.status, headers=given, media_type=MediaType.JSON)
+
+
+def on_refusal(request: AnyRequest, refusal: Refusal) -> Response[bytes]:
+    """A refusal that came up from anywhere."""
+    return refused(request, refusal)
+
+
+def on_http_exception(request: AnyRequest, error: HTTPException) -> Response[bytes]:
+    """What the router has to say: no such path, no such method, a head that it cannot read."""
+    match error.status_code:
+        case 404:
+            return refused(request, Refusal("not_found", "No such path; see GET /schema/openapi.json."))
+        case 405:
+            allow = (error.headers or {}).get("allow", "")
+            refusal = Refusal("method_not_allowed", f"This path takes {allow}.")
+            return refused(request, refusal, {"allow": allow})
+        case status if status < 500:
+            return refused(request, Refusal("invalid_request", "The head of the request cannot be read."))
+        case _:
+            return on_bug(request, error)
+
+
+def on_bug(request: AnyRequest, error: Exception) -> Response[bytes]:
+    """Anything else: told in full to the log, and by its request's id to the client."""
+    record = record_of(request.scope)
+    log.bug(record, error)
+    return refused(request, internal(record.request_id))
+
+
+HANDLERS: Final[ExceptionHandlersMap] = {
+    Refusal: on_refusal,
+    HTTPException: on_http_exception,
+    Exception: on_bug,
+}
+"""Litestar's map; the most specific class wins."""

@@ -1,0 +1,63 @@
+"""What happens to every request alike, whatever its path: a record, the access check, a log line.
+
+This wraps the whole of Litestar, because middleware does not run for paths and methods that do not exist.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from litestar import Request
+from litestar.enums import ScopeType
+from litestar.types import ASGIApp, HTTPScope, Receive, Scope, Send
+
+from b3node.api.exception_handlers import AnyRequest, refused
+from b3node.api.host_check import Access
+from b3node.errors import Refusal
+from b3node.ids import new_request_id
+from b3node.service import log
+from b3node.service.node import Node
+from b3node.service.record import Record
+from b3node.service.timing import Stopwatch
+
+_QUIET: Final = frozenset({"/healthz", "/readyz"})
+"""Routes that are asked every few seconds: their successes are not logged."""
+
+
+class Exchange:
+    """An ASGI application around another one."""
+
+    def __init__(self, app: ASGIApp, node: Node, access: Access) -> None:
+        self._app = app
+        self._node = node
+        self._access = access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serves a request; a client's own `x-request-id` is ignored."""
+        if scope["type"] != ScopeType.HTTP:
+            await self._app(scope, receive, send)
+            return
+        record = Record(
+            request_id=new_request_id(),
+            timing=Stopwatch(self._node.clock.monotonic),
+            method=scope["method"],
+        )
+        scope["state"]["record"] = record
+        try:
+            await self._serve(scope, receive, send)
+        except Exception as error:
+            log.bug(record, error)  # too late for an answer: its head is out
+            raise
+        finally:
+            record.route = scope.get("path_template")
+            if record.route not in _QUIET or record.status != 200:
+                log.request(record)
+
+    async def _serve(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
+        try:
+            self._access.check(scope["headers"])
+        except Refusal as refusal:
+            request: AnyRequest = Request(scope)
+            await refused(request, refusal).to_asgi_response(app=None, request=request)(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)

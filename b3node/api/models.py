@@ -1,0 +1,108 @@
+"""`GET /v1/models` and its alias: the served models as an OpenAI list, each with an extension object."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+import msgspec
+from litestar import MediaType, Response
+from litestar.enums import HttpMethod
+from litestar.handlers import HTTPRouteHandler
+
+from b3node.contract.capabilities import THIS_VERSION
+from b3node.prompt.traits import Traits
+from b3node.service.node import Node
+from b3node.workers.served_model import ServedModel, State
+
+PATHS: Final = ["/v1/infer/models", "/v1/models"]
+
+
+class ToolSupport(msgspec.Struct, frozen=True):
+    """How functions reach the model: told by its "template" or in the "text" of the prompt; many calls in one turn?"""
+
+    told_by: Literal["template", "text"]
+    parallel: bool
+
+
+class ReasoningSupport(msgspec.Struct, frozen=True):
+    """Whether the model can think, and what decides whether it does.
+
+    `effort` turns a "switch" of its template; one that would "always" think is kept from it; "none" leaves it to the model.
+    """
+
+    supported: bool
+    control: Literal["none", "switch", "always"]
+
+
+class FoundSupport(msgspec.Struct, frozen=True):
+    """What was found out by letting the model's chat template write; `template` is whether its file brought one.
+
+    `system` is where instructions stand: in a "turn" of their own, or before the "user"'s first words.
+    """
+
+    template: bool
+    system: Literal["turn", "user"]
+    tools: ToolSupport
+    reasoning: ReasoningSupport
+
+
+class ModelExtension(msgspec.Struct, frozen=True):
+    """What a client may want to know before it sends a request; null is not known before the model is loaded."""
+
+    state: State
+    context_length: int | None
+    max_request_bytes: int
+    supports_reasoning: bool | None
+    found: FoundSupport | None
+    supports_images: bool = THIS_VERSION.images
+    supports_tools: bool = THIS_VERSION.tools
+    supports_formats: bool = THIS_VERSION.formats
+
+
+class ModelObject(msgspec.Struct, frozen=True):
+    """A model as OpenAI lists it; `created` is when its file was made, in seconds since 1970."""
+
+    id: str
+    created: int
+    b3os: ModelExtension
+    object: Literal["model"] = "model"
+    owned_by: Literal["b3os"] = "b3os"
+
+
+class ModelList(msgspec.Struct, frozen=True):
+    """The served models, in the order of the configuration."""
+
+    data: tuple[ModelObject, ...]
+    object: Literal["list"] = "list"
+
+
+def model_list(node: Node) -> ModelList:
+    """What the node serves at this moment, whatever the state of each model."""
+    return ModelList(tuple(map(_model, node.models.values())))
+
+
+def models_route(node: Node) -> HTTPRouteHandler:
+    """Litestar's handler for both paths."""
+
+    @HTTPRouteHandler(PATHS, http_method=[HttpMethod.GET, HttpMethod.HEAD], name="list_models")
+    async def list_models() -> Response[bytes]:
+        return Response(msgspec.json.encode(model_list(node)), media_type=MediaType.JSON)
+
+    return list_models
+
+
+def _model(model: ServedModel) -> ModelObject:
+    context = None if model.facts is None else model.facts.n_ctx
+    found = None if model.traits is None else _found(model.traits)
+    reasons = None if found is None else found.reasoning.supported and THIS_VERSION.reasoning
+    extension = ModelExtension(model.state, context, model.max_request_bytes, reasons, found)
+    return ModelObject(model.id, model.created, extension)
+
+
+def _found(traits: Traits) -> FoundSupport:
+    return FoundSupport(
+        traits.template,
+        traits.system,
+        ToolSupport(traits.tools, traits.parallel_calls),
+        ReasoningSupport(traits.reasoning, traits.control),
+    )

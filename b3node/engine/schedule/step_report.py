@@ -1,0 +1,58 @@
+"""What the front must hear of a step, collected while the step is planned and taken in."""
+
+from __future__ import annotations
+
+from b3node.engine.messages import Finished, FinishReason, Started, Step, Token
+from b3node.engine.schedule.sequence import Sequence
+
+
+class Report:
+    """Collects until `take`; every method mutates it."""
+
+    def __init__(self) -> None:
+        self._started: list[Started] = []
+        self._tokens: list[Token] = []
+        self._finished: list[Finished] = []
+
+    @property
+    def news(self) -> bool:
+        """Whether there is something to tell; changes nothing."""
+        return bool(self._started or self._tokens or self._finished)
+
+    def started(self, sequence: Sequence, now: float) -> None:
+        """A sequence left the queue for the first time."""
+        self._started.append(Started(sequence.id, now - sequence.arrived, sequence.cached))
+
+    def token(self, sequence: Sequence, piece: bytes) -> None:
+        """A sequence said something."""
+        self._tokens.append(Token(sequence.id, piece))
+
+    def finished(self, sequence: Sequence, reason: FinishReason, now: float) -> None:
+        """A sequence has ended."""
+        started = sequence.admitted or now
+        first = sequence.first_token or now
+        self._finished.append(
+            Finished(
+                id=sequence.id,
+                reason=reason,
+                prompt_tokens=sequence.prompt,
+                processed_tokens=min(sequence.computed, sequence.prompt),
+                cached_tokens=sequence.cached,
+                output_tokens=sequence.generated,
+                prefill_seconds=first - started,
+                decode_seconds=now - first,
+            )
+        )
+
+    def take(self, *, running: int, waiting: int, seconds: float) -> Step:
+        """Everything that was collected since the last call."""
+        step = Step(
+            tuple(self._started),
+            tuple(self._tokens),
+            tuple(self._finished),
+            running,
+            waiting,
+            seconds,
+        )
+        self._started, self._tokens, self._finished = [], [], []
+        return step

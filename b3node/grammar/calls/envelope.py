@@ -1,0 +1,150 @@
+"""The outer layer of calls as rules: section, opening, name, closing, around arguments that are rules elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from b3node.dialects.dialect import Calls, Hole, KeyedBody, NamedBody, ObjectBody, Pattern
+from b3node.dialects.outline import CALL_TYPE
+from b3node.grammar.gbnf.rules import Row, Rules, Times
+from b3node.grammar.gbnf.special_tokens import Marks
+from b3node.grammar.gbnf.strings import QUOTE, escaped, literal
+from b3node.grammar.gbnf.trie import Entry, trie
+
+IDS: Final = {
+    "call-id": "[a-zA-Z0-9]{9}",
+    "short-id": "[a-zA-Z0-9]{1,9}",
+    "call-index": "[0-9] | [1-9] [0-9]",
+}
+"""What is filled in and kept by nobody. Mistral's ids have exactly nine letters or digits; Cohere's count from 0."""
+_COUNTED_NAMES: Final = 256
+"""Names times calls up to which indices behind a name count up; beyond, any index may stand there."""
+_COMMA: Final[Row] = ('","', "ws")
+_BLANK: Final = r"[ \t\n\r]*"
+
+
+class CallRules:
+    """The writer of the calls of one answer.
+
+    Args:
+        rules: where they are made.
+        calls: the dialect's spelling.
+        marks: its special tokens.
+        functions: the names that may be called, each with the symbol of its arguments.
+        most: calls that may follow one another.
+    """
+
+    def __init__(
+        self, rules: Rules, calls: Calls, marks: Marks, functions: Sequence[tuple[str, str]], most: int
+    ) -> None:
+        self._rules = rules
+        self._calls = calls
+        self._marks = marks
+        self._functions = functions
+        self._most = 1 if calls.alone or marks.is_end(calls.close) else most
+
+    def behind_head(self) -> Row:
+        """All calls, behind the section's beginning and the literal that the first call's opening begins with."""
+        opening = self._calls.open
+        return self._sequence(opening[1:] if head(self._calls) else opening)
+
+    def behind_marker(self) -> Row:
+        """The same, where whoever found the marker did not wait for the white space at its end.
+
+        A bare call is found by what its body begins with, as the model spelled it.
+        """
+        if self._calls.bare:
+            return self._sequence((), begun=True)
+        marker = self._calls.section.open + head(self._calls)
+        blank = marker[len(marker.rstrip()) :]
+        again: Row = (self._rules.of((), (literal(blank),)),) if blank else ()
+        return (*again, *self.behind_head())
+
+    def _sequence(self, opening: Pattern, *, begun: bool = False) -> Row:
+        """The calls, the first of them opened by `opening`, or `begun` by a model; and the section's end."""
+        end = self._marks.row(self._calls.section.close)
+        if not self._counts():
+            rest = Times(
+                self._rules.of((*self._between(), *self._call(self._calls.open, None))), 0, self._most - 1
+            )
+            return (*self._call(opening, None, begun=begun), *((rest,) if self._most > 1 else ()), *end)
+        after: Row = end
+        for index in range(self._most - 1, 0, -1):
+            more = (*self._between(), *self._call(self._calls.open, index), *after)
+            after = (self._rules.of(end, more),)
+        return (*self._call(opening, 0, begun=begun), *after)
+
+    def _counts(self) -> bool:
+        """Whether a call is written otherwise for each index."""
+        if _has_index(self._calls.open):
+            return True
+        body = self._calls.body
+        behind_name = isinstance(body, NamedBody) and _has_index(body.between)
+        return behind_name and self._most * len(self._functions) <= _COUNTED_NAMES
+
+    def _between(self) -> Row:
+        return self._marks.row(self._calls.between)
+
+    def _call(self, opening: Pattern, index: int | None, *, begun: bool = False) -> Row:
+        body = self._body(index, begun=begun)
+        return (*self._pattern(opening, index), *body, *self._marks.row(self._calls.close))
+
+    def _pattern(self, pattern: Pattern, index: int | None) -> Row:
+        return tuple(symbol for part in pattern for symbol in self._part(part, index))
+
+    def _part(self, part: str | Hole, index: int | None) -> Row:
+        if isinstance(part, str):
+            return self._marks.row(part)
+        if part.kind == "id":
+            return ("call-id",)
+        return ("call-index",) if index is None else (literal(str(part.first + index)),)
+
+    # ---------------------------------------------------------------------------------- bodies
+    def _body(self, index: int | None, *, begun: bool) -> Row:
+        body = self._calls.body
+        if isinstance(body, ObjectBody):
+            return self._object(body, begun=begun)
+        if isinstance(body, KeyedBody):
+            blank = (_BLANK,) if begun else ()
+            return ('"{"', *blank, *self._named(lambda symbol: ('":"', "ws", symbol, '"}"')))
+        between = self._pattern(body.between, index)
+        return self._names(lambda symbol: (*between, symbol), str)
+
+    def _object(self, body: ObjectBody, *, begun: bool) -> Row:
+        first = self._begun if begun else _member
+        before: Row = (*first(body.before), QUOTE, "short-id", QUOTE, *_COMMA) if body.before else ()
+        after: Row = (*_COMMA, *_member(body.after), QUOTE, "call-id", QUOTE) if body.after else ()
+        arguments = (*_COMMA, *_member(body.arguments))
+        names = self._named(lambda symbol: (*arguments, symbol))
+        name = _member(body.name) if before else first(body.name)
+        return ('"{"', *before, *name, *names, *after, '"}"')
+
+    def _begun(self, name: str) -> Row:
+        """A first member's name up to its value, with the white space, and the member before it, of the model's own."""
+        key, value = (QUOTE + literal(word) + QUOTE for word in CALL_TYPE)
+        leading = self._rules.of((), (_BLANK, key, _BLANK, '":"', _BLANK, value, _BLANK, '","'))
+        return (leading, _BLANK, literal('"' + escaped(name) + '"'), _BLANK, '":"', _BLANK)
+
+    def _named(self, then: Callable[[str], Row]) -> Row:
+        """A name as a JSON string, and what follows it."""
+        return (QUOTE, *self._names(lambda symbol: (QUOTE, *then(symbol)), escaped))
+
+    def _names(self, then: Callable[[str], Row], spelled: Callable[[str], str]) -> Row:
+        entries: list[Entry] = [(spelled(name), then(symbol)) for name, symbol in self._functions]
+        return trie(self._rules, entries)
+
+
+def head(calls: Calls) -> str:
+    """The literal that a call's opening begins with."""
+    first = calls.open[0] if calls.open else ""
+    return first if isinstance(first, str) else ""
+
+
+def _has_index(pattern: Pattern) -> bool:
+    return any(isinstance(part, Hole) and part.kind == "index" for part in pattern)
+
+
+def _member(name: str) -> Row:
+    """A member's name, up to its value."""
+    return (literal('"' + escaped(name) + '":'), "ws")

@@ -1,0 +1,226 @@
+"""From obligations to rules: every reachable set of obligations is one rule, made once.
+
+Recursion in the schema is recursion of rules. The order of alternatives is the order of `TYPES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Final
+
+from b3node.grammar.constraints.resolve import Obligations
+from b3node.grammar.constraints.shapes import (
+    TOP,
+    TRUE,
+    TYPES,
+    Array,
+    Dnf,
+    Lits,
+    Number,
+    Object,
+    Text,
+    Type,
+    Words,
+    lit,
+)
+from b3node.grammar.emit.arrays import Arrays
+from b3node.grammar.emit.numbers import Numbers, spelled
+from b3node.grammar.emit.objects import Objects
+from b3node.grammar.gbnf import library
+from b3node.grammar.gbnf.rules import Row, Rules, printed
+from b3node.grammar.gbnf.strings import Strings, escaped, literal
+from b3node.grammar.inexact import Inexact, Unsatisfiable
+from b3node.grammar.languages import automaton
+from b3node.grammar.languages.algebra import Lang, TooLarge
+
+_FREE: Final[dict[Type, str]] = {
+    "object": "object",
+    "array": "array",
+    "string": "string",
+    "number": "number",
+}
+
+JSON: Final = {"true": "true", "false": "false", "null": "null"}
+PYTHON: Final = {"true": "True", "false": "False", "null": "None"}
+
+
+class Compiler:
+    """The compiler of one schema.
+
+    Args:
+        obligations: the schema, resolved.
+        max_rules: rules that may be made.
+        max_states: states that one automaton may have.
+        words: how true, false and null are written, where JSON's words are not meant.
+    """
+
+    def __init__(
+        self, obligations: Obligations, *, max_rules: int, max_states: int, words: Mapping[str, str] = JSON
+    ) -> None:
+        self._obligations = obligations
+        self._words = words
+        self.rules: Final = Rules(max_rules)
+        self._strings = Strings(obligations.algebra, self.rules, max_states)
+        self._objects = Objects(obligations, self.rules, self._strings, self.value)
+        self._arrays = Arrays(obligations, self.rules, self.value, self.finite, self._literal)
+        self._numbers: Numbers | None = None
+        self._known: dict[tuple[Lits, tuple[Type, ...]], Row] = {}
+        self._todo: list[tuple[Lits, tuple[Type, ...], int]] = []
+        self._number_rows: dict[Dnf, Row] = {}
+
+    def grammar(self) -> str:
+        """The GBNF of the schema.
+
+        Raises:
+            Unsatisfiable: no value conforms.
+            Inexact: the schema cannot be enforced exactly within the bounds.
+        """
+        return self.printed(self.value(lit(self._obligations.document.root)), library.json_rules())
+
+    def printed(self, root: Row, shared: Mapping[str, str]) -> str:
+        """The GBNF that begins with a row of rules made here; `shared` rules may be named. Raises as `grammar`."""
+        rule = self.rules.of(root)
+        while self._todo:
+            self._fill(*self._todo.pop())
+        table = self.rules.cleaned(rule)
+        if table is None:
+            raise Unsatisfiable("", "no value can satisfy this schema")
+        return printed(table, shared)
+
+    def value(self, lits: Lits, types: tuple[Type, ...] = TYPES) -> Row:
+        """The rule of an obligation, for values of some types."""
+        if lits == TRUE and types == TYPES:
+            return ("value",)
+        if (lits, types) not in self._known:
+            rule = self.rules.new()
+            self._known[lits, types] = (rule,)
+            self._todo.append((lits, types, rule))
+        return self._known[lits, types]
+
+    def _fill(self, lits: Lits, types: tuple[Type, ...], rule: int) -> None:
+        try:
+            for type_ in types:
+                dnf = self._obligations.shapes(lits, type_)
+                for row in self._rows(type_, dnf):
+                    self.rules.add(rule, row)
+        except Inexact as error:
+            if error.pointer:
+                raise
+            raise Inexact(self._place(lits), error.why) from None
+        except TooLarge:
+            raise Inexact(self._place(lits), "the patterns here need too many states") from None
+
+    def _place(self, lits: Lits) -> str:
+        places = [self._obligations.document[number >> 1].pointer for number in lits]
+        return max(places, key=len, default="") or "/"
+
+    def _rows(self, type_: Type, dnf: Dnf) -> list[Row]:
+        if not dnf:
+            return []
+        if type_ in _FREE and TOP[type_] in (_bare(shape) for shape in dnf):
+            return [(_FREE[type_],)]
+        if type_ == "number":
+            return [self._number(dnf)]
+        if type_ == "string":
+            return [self._strings.value(shape.lang) for shape in dnf if isinstance(shape, Text)]
+        rows: list[Row] = []
+        bodies: list[Row] = []
+        for shape in dnf:
+            if isinstance(shape, Words):
+                rows += [(literal(self._words[text]),) for text in sorted(shape.texts)]
+            elif isinstance(shape, Array | Object) and shape.values is not None:
+                rows += [self._literal(self._obligations.listed[text]) for text in sorted(shape.values)]
+            elif isinstance(shape, Array):
+                bodies.append(self._arrays.body(shape))
+            elif isinstance(shape, Object):
+                bodies.append(self._objects.body(shape))
+        mark = '"{"' if type_ == "object" else '"["'
+        return [*rows, (mark, self.rules.of(*bodies))] if bodies else rows
+
+    def _number(self, dnf: Dnf) -> Row:
+        shapes = [shape for shape in dnf if isinstance(shape, Number)]
+        if shapes == [Number(integer=True)]:
+            return ("integer",)
+        if dnf not in self._number_rows:
+            self._numbers = self._numbers or Numbers(self._obligations.algebra)
+            numbers = self._numbers
+            lang = self._obligations.algebra.either(numbers.language(shape) for shape in shapes)
+            self._number_rows[dnf] = self._strings.number(lang)
+        return self._number_rows[dnf]
+
+    def _literal(self, value: object) -> Row:
+        """Exactly one JSON value, in the style of all grammars."""
+        if isinstance(value, str):
+            return (literal('"' + escaped(value) + '"'),)
+        if isinstance(value, bool) or value is None:
+            return (literal(self._words[{True: "true", False: "false", None: "null"}[value]]),)
+        if isinstance(value, int | float):
+            return (literal(spelled(Decimal(value) if isinstance(value, int) else Decimal(repr(value)))),)
+        row: list[str | int] = []
+        if isinstance(value, dict):
+            for name, item in value.items():
+                row += ['","', "ws"] if row else []
+                row += [literal('"' + escaped(name) + '":'), "ws", *_plain(self._literal(item))]
+            return ('"{"', *row, '"}"')
+        for item in value if isinstance(value, list) else []:
+            row += ['","', "ws"] if row else []
+            row += _plain(self._literal(item))
+        return ('"["', *row, '"]"')
+
+    # ------------------------------------------------------------------------------------- finite
+    def finite(self, lits: Lits, limit: int) -> list[object] | None:
+        """The values of an obligation, when they are at most `limit` and listed or small; else None."""
+        out: list[object] = []
+        for type_ in TYPES:
+            for shape in self._obligations.shapes(lits, type_):
+                values = self._values(shape, limit)
+                if values is None or len(out) + len(values) > limit:
+                    return None
+                out += values
+        return out
+
+    def _values(self, shape: object, limit: int) -> list[object] | None:
+        match shape:
+            case Words(texts):
+                names = {"null": None, "true": True, "false": False}
+                return [names[text] for text in sorted(texts)]
+            case Text(lang):
+                return self._few_strings(lang, limit)
+            case Array() | Object() if shape.values is not None:
+                return [self._obligations.listed[text] for text in sorted(shape.values)]
+            case Number():
+                return _few_numbers(shape, limit)
+            case _:
+                return None
+
+    def _few_strings(self, lang: Lang, limit: int) -> list[object] | None:
+        try:
+            found = automaton.strings(automaton.build(self._obligations.algebra, lang), limit)
+        except TooLarge:
+            return None
+        return None if found is None else list(found)
+
+
+def _bare(shape: object) -> object:
+    """A container's shape without what was evaluated, which nothing asks for any more."""
+    if isinstance(shape, Array):
+        return Array() if shape == Array(seen=shape.seen, seen_if=shape.seen_if) else shape
+    return Object() if isinstance(shape, Object) and shape == Object(seen=shape.seen) else shape
+
+
+def _plain(row: Row) -> list[str | int]:
+    return [symbol for symbol in row if isinstance(symbol, str | int)]
+
+
+def _few_numbers(shape: Number, limit: int) -> list[object] | None:
+    if shape.values is not None:
+        return [_number(value) for value in sorted(shape.values) if shape.admits(value)]
+    if not shape.integer or shape.low is None or shape.high is None or shape.high - shape.low > 4 * limit:
+        return None
+    whole = range(int(shape.low) - 1, int(shape.high) + 2)
+    return [value for value in whole if shape.admits(Decimal(value))]
+
+
+def _number(value: Decimal) -> object:
+    return int(value) if value == value.to_integral_value() else float(value)

@@ -1,0 +1,229 @@
+"""Numbers as languages of decimal spellings.
+
+A number is spelled without an exponent: an optional minus, digits without a leading zero, an optional
+fraction. Integers of the `integer` type have no fraction; other numbers may end in zeros (`20.0`), as models
+write prices and temperatures so. Zero has no minus. Every constraint is a set of *values*, so that a
+spelling is in the language exactly when its value is in the set; complement and intersection stay exact.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Final
+
+import msgspec
+
+from b3node.grammar.constraints.shapes import Number
+from b3node.grammar.inexact import Inexact
+from b3node.grammar.languages import automaton
+from b3node.grammar.languages.algebra import ALL, EMPTY, VOID, Algebra, Edges, Lang
+from b3node.grammar.languages.charset import DIGIT
+
+MAX_DIVISOR: Final = 4_096
+"""The largest remainder automaton: `multipleOf` without its powers of ten."""
+DIGITS: Final = 15
+"""Decimal digits that a double of 53 bits always keeps."""
+MAX_DIGITS: Final = 320
+"""Digits that a bound may have."""
+
+
+class Numbers:
+    """The number languages of one algebra."""
+
+    def __init__(self, algebra: Algebra) -> None:
+        self._algebra = a = algebra
+        self._digit = a.chars(DIGIT)
+        self._nonzero = a.chars(((0x31, 0x39),))
+        self._digits = a.repeat(self._digit, 0)
+        self._zeros = a.repeat(a.text("0"), 0)
+        self._whole = a.either([a.text("0"), a.cat(self._nonzero, self._digits)])
+        point = a.text(".")
+        self._fraction = a.cat(point, a.repeat(self._digit, 1))
+        self._some_fraction = a.cat(point, self._zeros, self._nonzero, self._digits)
+        self._tail = a.either([EMPTY, self._fraction])
+        minus = a.text("-")
+        self._minus = minus
+        positive = a.both([a.cat(self._whole, self._tail), a.negate(self._zero())])
+        self._positive = positive
+        self._any = a.either([a.cat(self._whole, self._tail), a.cat(minus, positive)])
+        self._integer = a.either([a.text("0"), a.cat(a.either([EMPTY, minus]), self._nonzero, self._digits)])
+        self._fractional = a.cat(a.either([EMPTY, minus]), self._whole, self._some_fraction)
+
+    def _zero(self) -> Lang:
+        a = self._algebra
+        return a.cat(a.text("0"), a.either([EMPTY, a.cat(a.text("."), a.text("0"), self._zeros)]))
+
+    def language(self, shape: Number) -> Lang:
+        """The spellings of the numbers of a shape.
+
+        Raises:
+            Inexact: a divisor or a bound is too large for an automaton.
+        """
+        a = self._algebra
+        if shape.values is not None:
+            return a.either(a.text(spelled(value)) for value in shape.values if shape.admits(value))
+        parts = [self._any if shape.integer is None else self._integer if shape.integer else self._fractional]
+        if not shape.integer:
+            shape = _told_apart(shape)
+            parts += [self._exact(_places(shape))] if _delicate(shape) else []
+        parts.append(self._range(shape))
+        parts += [self._multiple(divisor) for divisor in shape.divisors]
+        parts += [a.negate(self._multiple(divisor)) for divisor in shape.nondivisors]
+        parts += [a.negate(self._value(value)) for value in shape.without]
+        return a.both(parts)
+
+    def _exact(self, places: int) -> Lang:
+        """Spellings that a double of 53 bits keeps apart: integers, or 15 digits about the point."""
+        a = self._algebra
+        sign = a.either([EMPTY, self._minus])
+        digits = a.repeat(self._digit, 1, max(DIGITS - places, 1))
+        fraction = a.cat(a.text("."), a.repeat(self._digit, 0, places), self._zeros)
+        return a.either([a.cat(sign, self._whole), a.cat(sign, digits, fraction)])
+
+    def _value(self, value: Decimal) -> Lang:
+        a, text = self._algebra, spelled(value)
+        if "." in text:
+            return a.cat(a.text(text), self._zeros)
+        return a.cat(a.text(text), a.either([EMPTY, a.cat(a.text(".0"), self._zeros)]))
+
+    # ------------------------------------------------------------------------------------ bounds
+    def _range(self, shape: Number) -> Lang:
+        a = self._algebra
+        if shape.low is None and shape.high is None:
+            return ALL
+        above = ALL if shape.low is None else self._above(shape.low, strict=shape.low_open)
+        below = ALL if shape.high is None else self._mirror(shape.high, strict=shape.high_open)
+        return a.both([above, below])
+
+    def _above(self, bound: Decimal, *, strict: bool) -> Lang:
+        """Spellings of the values above a bound."""
+        a = self._algebra
+        if bound > 0 or (bound == 0 and strict):
+            return self._from(bound, strict=strict)
+        plain = a.cat(self._whole, self._tail)
+        if bound == 0:
+            return plain
+        negative = a.both([self._positive, a.negate(self._from(-bound, strict=not strict))])
+        return a.either([plain, a.cat(self._minus, negative)])
+
+    def _mirror(self, bound: Decimal, *, strict: bool) -> Lang:
+        """Spellings of the values below a bound."""
+        a = self._algebra
+        negative = a.cat(self._minus, self._positive)
+        if bound < 0:
+            return a.cat(self._minus, self._from(-bound, strict=strict))
+        plain = a.cat(self._whole, self._tail)
+        return a.either([negative, a.both([plain, a.negate(self._from(bound, strict=not strict))])])
+
+    def _from(self, bound: Decimal, *, strict: bool) -> Lang:
+        """Spellings without a sign of the values from a bound of at least 0 on."""
+        a = self._algebra
+        whole, _, fraction = spelled(bound).partition(".")
+        if len(whole) + len(fraction) > MAX_DIGITS:
+            raise Inexact("", "a bound has too many digits")
+        longer = a.cat(self._nonzero, a.repeat(self._digit, len(whole)), self._tail)
+        out = self._fraction_from(fraction, strict=strict)
+        for i in range(len(whole) - 1, -1, -1):
+            larger = self._larger(whole[i])
+            rest = a.cat(a.repeat(self._digit, len(whole) - 1 - i, len(whole) - 1 - i), self._tail)
+            out = a.either([a.cat(a.text(whole[i]), out), a.cat(larger, rest)])
+        return a.either([out, longer])
+
+    def _fraction_from(self, fraction: str, *, strict: bool) -> Lang:
+        a = self._algebra
+        if not fraction:
+            return self._some_fraction if strict else self._tail
+        out = a.cat(self._zeros, self._nonzero, self._digits) if strict else self._digits
+        for digit in reversed(fraction):
+            out = a.either([a.cat(a.text(digit), out), a.cat(self._larger(digit), self._digits)])
+        return a.cat(a.text("."), out)
+
+    def _larger(self, digit: str) -> Lang:
+        point = ord(digit)
+        return self._algebra.chars(((point + 1, 0x39),)) if digit != "9" else VOID
+
+    # ----------------------------------------------------------------------------------- multiples
+    def _multiple(self, divisor: Decimal) -> Lang:
+        """Spellings of the multiples: remainders of the digits up to the divisor's last place, then zeros."""
+        a = self._algebra
+        _, digits, exponent = divisor.as_tuple()
+        number, places = int("".join(map(str, digits))), -int(exponent)
+        while number % 10 == 0:
+            number, places = number // 10, places - 1
+        if number > MAX_DIVISOR:
+            raise Inexact("", "the divisor of multipleOf is too large for an automaton")
+        sign = a.either([EMPTY, self._minus])
+        if places < 0:
+            zeros = a.text("0" * -places)
+            whole = a.either([a.text("0"), a.cat(self._remainders(number, 0), zeros)])
+            return a.cat(sign, whole, a.either([EMPTY, a.cat(a.text(".0"), self._zeros)]))
+        return a.cat(sign, self._remainders(number, places))
+
+    def _remainders(self, number: int, places: int) -> Lang:
+        """Digits, with up to `places` of them after the point, whose number is divisible; then zeros."""
+        # States: 0 start; 1 + r after whole digits; then per place; the last row takes zeros only.
+        width = number + 1
+        rows: list[Edges] = [tuple((0x30 + d, 0x30 + d, 1 + d % number) for d in range(10))]
+        accepting = [False]
+        for r in range(number):
+            dot = ((0x2E, 0x2E, width + r),)
+            rows.append(dot + tuple((0x30 + d, 0x30 + d, 1 + (10 * r + d) % number) for d in range(10)))
+            accepting.append(r * 10**places % number == 0)
+        for place in range(places + 1):
+            start = width + place * number
+            for r in range(number):
+                rows.append(self._place(r, number, start, last=place == places))
+                accepting.append(place > 0 and r * 10 ** (places - place) % number == 0)
+        rows, accepting = self._with_end(rows, accepting, number, width + places * number, places)
+        return self._algebra.table(automaton.reduced(accepting, rows))
+
+    def _place(self, remainder: int, number: int, start: int, *, last: bool) -> Edges:
+        if last:
+            return ()
+        return tuple((0x30 + d, 0x30 + d, start + number + (10 * remainder + d) % number) for d in range(10))
+
+    def _with_end(
+        self, rows: list[Edges], accepting: list[bool], number: int, last: int, places: int
+    ) -> tuple[list[Edges], list[bool]]:
+        """After the last place: zeros as many as wanted, when the remainder is 0."""
+        end = len(rows)
+        rows[last] = ((0x30, 0x30, end),)
+        accepting[last] = places > 0
+        for r in range(1, number):
+            accepting[last + r] = False
+        return [*rows, ((0x30, 0x30, end),)], [*accepting, True]
+
+
+def _places(shape: Number) -> int:
+    """Digits after the point that matter for a shape."""
+    values = (*shape.divisors, *shape.nondivisors, *shape.without)
+    return max([0 if shape.divisors else 7, *(-int(value.as_tuple().exponent) for value in values)])
+
+
+def _delicate(shape: Number) -> bool:
+    """Whether a reader that rounds to doubles could take a value for one that is not meant."""
+    return bool(shape.divisors or shape.nondivisors or shape.without or shape.integer is False)
+
+
+def _told_apart(shape: Number) -> Number:
+    """Open bounds as closed ones that a double keeps apart from them; at zero every value is apart."""
+    low, high = shape.low, shape.high
+    if low is not None and shape.low_open and low:
+        low = low + Decimal(1).scaleb(low.adjusted() - DIGITS + 1)
+    if high is not None and shape.high_open and high:
+        high = high - Decimal(1).scaleb(high.adjusted() - DIGITS + 1)
+    return msgspec.structs.replace(
+        shape,
+        low=low,
+        low_open=shape.low_open and low == shape.low,
+        high=high,
+        high_open=shape.high_open and high == shape.high,
+    )
+
+
+def spelled(value: Decimal) -> str:
+    """A number without an exponent and without zeros at the end of a fraction."""
+    text = format(value, "f")
+    if "." in text:
+        text = text.rstrip("0").rstrip(".")
+    return "0" if text in {"-0", ""} else text

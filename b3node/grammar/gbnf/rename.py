@@ -1,0 +1,43 @@
+"""Whole grammars as parts of a larger one: their rules under names of their own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from typing import Final
+
+from b3node.grammar.gbnf import reader
+
+_PIECE: Final = re.compile(r'"(?:[^"\\]|\\.)*"|\[(?:[^\]\\]|\\.)*\]|[a-zA-Z][a-zA-Z0-9-]*')
+_QUOTING: Final = ('"', "[")
+
+
+def renamed(gbnf: str, prefix: str, kept: Collection[str] = ()) -> dict[str, str]:
+    """The rules of a grammar by name: `root` is called `prefix`, the others begin with it, `kept` keep theirs."""
+
+    def one(found: re.Match[str]) -> str:
+        piece = found[0]
+        return piece if piece[0] in _QUOTING else name(piece)
+
+    def name(own: str) -> str:
+        if own in kept:
+            return own
+        return prefix if own == "root" else f"{prefix}-{own}"
+
+    return {name(own): _PIECE.sub(one, body) for own, body in _lines(gbnf) if own not in kept}
+
+
+def _lines(gbnf: str) -> Iterator[tuple[str, str]]:
+    for line in gbnf.splitlines():
+        own, _, body = line.partition(" ::= ")
+        yield own, body
+
+
+def size(rules: Mapping[str, str]) -> tuple[int, int]:
+    """Bytes and number of the rules as they are printed."""
+    return sum(len(name) + len(body.encode()) + 6 for name, body in rules.items()), len(rules)
+
+
+def needed(library: Mapping[str, str], names: list[str]) -> list[str]:
+    """The rules of the library that `names` lead to."""
+    return reader.closure(library, [name for name in names if name in library])

@@ -1,0 +1,336 @@
+"""Grammar rules before they are text, and how they become text.
+
+A rule is a list of alternatives, an alternative a row of symbols: a piece of GBNF that matches text, the
+number of another rule, or a counted repetition of one. What can never end is dropped before printing (an
+alternative that needs a value nobody can write), equal rules are one rule, and only what the root reaches is
+printed. Every row but the empty one starts with text or with rules that start with text further on, so the
+grammar has no left recursion and no empty loop.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from typing import Final
+
+import msgspec
+
+from b3node.grammar.gbnf import reader
+from b3node.grammar.inexact import Inexact
+
+BLOCK: Final = 256
+"""Repetitions above this are counted in blocks of it, which keeps every count far below the engine's 2,000."""
+
+
+_SHORT: Final = 16
+"""A rule that is one piece of text shorter than this is written where it is used."""
+
+
+class Times(msgspec.Struct, frozen=True):
+    """`rule` from `low` to `high` times; a `high` of -1 is no bound."""
+
+    rule: int
+    low: int
+    high: int
+
+
+Symbol = str | int | Times
+Row = tuple[Symbol, ...]
+
+
+class Rules:
+    """The rules of one grammar while it is built.
+
+    Args:
+        limit: rules that may be made.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._rows: list[list[Row]] = []
+        self._same: dict[tuple[Row, ...], int] = {}
+
+    def new(self) -> int:
+        """A rule without alternatives, to be filled by `add`."""
+        if len(self._rows) >= self._limit:
+            raise Inexact("", f"the grammar needs more than {self._limit} rules")
+        self._rows.append([])
+        return len(self._rows) - 1
+
+    def add(self, rule: int, row: Row) -> None:
+        """One more alternative."""
+        if row not in self._rows[rule]:
+            self._rows[rule].append(row)
+
+    def of(self, *rows: Row) -> int:
+        """A rule with these alternatives, the same number for the same ones."""
+        found = self._same.get(rows)
+        if found is None:
+            found = self._same[rows] = self.new()
+            self._rows[found] = list(dict.fromkeys(rows))
+        return found
+
+    # ---------------------------------------------------------------------------------- cleaning
+    def productive(self) -> set[int]:
+        """The rules that can come to an end."""
+        alive: set[int] = set()
+        for rule in range(len(self._rows) - 1, -1, -1):  # most rules name only later ones
+            for row in self._rows[rule]:
+                if alive.issuperset(_needed(row)):
+                    alive.add(rule)
+                    break
+        if len(alive) < len(self._rows):
+            self._revive(alive)
+        return alive
+
+    def _revive(self, alive: set[int]) -> None:
+        """Adds the rules that come to an end with the help of those that do, and so on."""
+        users: dict[int, list[list[int]]] = {}
+        todo = []
+        for rule, rows in enumerate(self._rows):
+            for row in rows if rule not in alive else ():
+                needs = set(_needed(row)) - alive
+                waiting = [rule, len(needs)]
+                for need in needs:
+                    users.setdefault(need, []).append(waiting)
+                if not needs and rule not in alive:
+                    alive.add(rule)
+                    todo.append(rule)
+        while todo:
+            for waiting in users.get(todo.pop(), ()):
+                waiting[1] -= 1
+                if waiting[1] == 0 and waiting[0] not in alive:
+                    alive.add(waiting[0])
+                    todo.append(waiting[0])
+
+    def cleaned(self, root: int) -> list[list[Row]] | None:
+        """The rules that matter, the root first; None when the root can never end."""
+        alive = self.productive()
+        if root not in alive:
+            return None
+        if len(alive) == len(self._rows):
+            table = [rows.copy() for rows in self._rows]
+        else:
+            table = [
+                [kept for row in rows if (kept := _alive_row(row, alive)) is not None] if i in alive else []
+                for i, rows in enumerate(self._rows)
+            ]
+        sharing = _Sharing(table)
+        sharing.share()
+        return _reached(table, Counter(chain.from_iterable(sharing.links)), sharing.find(root))
+
+
+def _needed(row: Row) -> list[int]:
+    """The rules that must end for a row to end."""
+    return [
+        symbol if isinstance(symbol, int) else symbol.rule
+        for symbol in row
+        if not isinstance(symbol, str) and (isinstance(symbol, int) or symbol.low)
+    ]
+
+
+def _alive_row(row: Row, alive: set[int]) -> Row | None:
+    """A row without what need not come and cannot end; None when it cannot end itself."""
+    gone = False
+    for symbol in row:
+        if type(symbol) is int:
+            if symbol not in alive:
+                return None
+        elif type(symbol) is Times and symbol.rule not in alive:
+            if symbol.low:
+                return None
+            gone = True
+    return tuple(s for s in row if type(s) is not Times or s.rule in alive) if gone else row
+
+
+class _Sharing:
+    """Equal rules made one, and rules that only name another replaced by it, until nothing changes."""
+
+    def __init__(self, table: list[list[Row]]) -> None:
+        self._table = table
+        self.links = [named(rows) for rows in table]
+        self._users: list[list[int]] = [[] for _ in table]
+        for i, rules in enumerate(self.links):
+            for rule in rules:
+                self._users[rule].append(i)
+        self._to = list(range(len(table)))
+        self._seen: dict[tuple[Row, ...], int] = {}
+        self._stale: set[int] = set()
+
+    def share(self) -> None:
+        """Looks at all rules, and again at those that name one that is gone."""
+        todo = self._to[::-1]
+        while (
+            todo
+        ):  # in rounds, so that a rule is looked at once however many of those that it names are gone
+            touched: set[int] = set()
+            for i in todo:
+                if self._to[i] == i and self._table[i] and (same := self._same(i)) != i:
+                    self._to[i] = same
+                    self._users[same] += self._users[i]
+                    self._stale.update(self._users[i])
+                    touched.update(self._users[i])
+            todo = sorted(touched, reverse=True)
+
+    def _same(self, i: int) -> int:
+        """The rule that a rule is the same as; its rows are brought up to date."""
+        rows = self._table[i]
+        if i in self._stale:
+            self._stale.discard(i)
+            rows = list(dict.fromkeys([tuple([self._moved(s) for s in row]) for row in rows]))
+            self._table[i], self.links[i] = rows, named(rows)
+        if len(rows) == 1 and len(rows[0]) == 1 and type(first := rows[0][0]) is int:
+            return first
+        return self.find(self._seen.setdefault(tuple(rows), i))
+
+    def find(self, rule: int) -> int:
+        """The rule that stands for a rule."""
+        to = self._to
+        while to[rule] != rule:
+            to[rule] = to[to[rule]]
+            rule = to[rule]
+        return rule
+
+    def _moved(self, symbol: Symbol) -> Symbol:
+        if type(symbol) is int:
+            return self.find(symbol)
+        return Times(self.find(symbol.rule), symbol.low, symbol.high) if type(symbol) is Times else symbol
+
+
+def named(rows: list[Row]) -> list[int]:
+    """The rules that rows name."""
+    return [s if isinstance(s, int) else s.rule for row in rows for s in row if not isinstance(s, str)]
+
+
+def _reached(table: list[list[Row]], uses: Mapping[int, int], root: int) -> list[list[Row]]:
+    """Only the rules that the root needs, numbered in the order they are met; chains of one user inlined."""
+    numbers, order = {root: 0}, [root]
+    out: list[list[Row]] = []
+    for at in order:  # grows while it is walked
+        rows = []
+        for row in table[at]:
+            flat: list[Symbol] = []
+            for symbol in _inlined(row, table, uses, numbers):
+                if isinstance(symbol, str):
+                    flat.append(symbol)
+                    continue
+                rule = symbol if isinstance(symbol, int) else symbol.rule
+                number = numbers.get(rule)
+                if number is None:
+                    number = numbers[rule] = len(order)
+                    order.append(rule)
+                flat.append(number if isinstance(symbol, int) else Times(number, symbol.low, symbol.high))
+            rows.append(tuple(flat))
+        out.append(rows)
+    return out
+
+
+def _inlined(
+    row: Row, table: list[list[Row]], uses: Mapping[int, int], kept: Mapping[int, int]
+) -> Sequence[Symbol]:
+    """A row with the rules of one alternative written out, where that saves a rule or is as short."""
+    if not [symbol for symbol in row if isinstance(symbol, int) and len(table[symbol]) == 1]:
+        return row
+    flat: list[Symbol] = []
+    todo = list(reversed(row))
+    while todo:
+        symbol = todo.pop()
+        if type(symbol) is int and len(table[symbol]) == 1:
+            inner = table[symbol][0]
+            plain = not inner or (len(inner) == 1 and type(inner[0]) is str and len(inner[0]) < _SHORT)
+            if plain or (uses[symbol] == 1 and symbol not in kept):
+                todo += inner[::-1]
+                continue
+        flat.append(symbol)
+    return flat
+
+
+# ---------------------------------------------------------------------------------------- printing
+def printed(table: list[list[Row]], library: Mapping[str, str]) -> str:
+    """The GBNF of cleaned rules; the rules of `library` that they name follow."""
+    lines, more = [], _Blocks()
+    pieces = dict.fromkeys([s for rows in table for row in rows for s in row if isinstance(s, str)])
+    for i, rows in enumerate(table):
+        lines.append(f"{_name(i)} ::= {' | '.join([_row(row, more) for row in rows])}")
+    names = dict.fromkeys([name for piece in pieces for name in reader.references(piece)])
+    needed = reader.closure(library, [name for name in names if name in library])
+    lines += more.lines
+    lines += [f"{name} ::= {library[name]}" for name in needed]
+    return "\n".join(lines) + "\n"
+
+
+def _name(number: int) -> str:
+    return "root" if number == 0 else f"r{number}"
+
+
+def _row(row: Row, blocks: _Blocks) -> str:
+    """One alternative; neighbouring literals become one."""
+    parts: list[str] = []
+    for symbol in row:
+        if isinstance(symbol, int):
+            parts.append(_name(symbol))
+        elif isinstance(symbol, Times):
+            if text := blocks.times(_name(symbol.rule), symbol.low, symbol.high):
+                parts.append(text)
+        elif parts and symbol[:1] == '"' and _is_literal(parts[-1]) and _is_literal(symbol):
+            parts[-1] = parts[-1][:-1] + symbol[1:]
+        elif symbol:
+            parts.append(symbol)
+    return " ".join(parts) or '""'
+
+
+def _is_literal(text: str) -> bool:
+    return text[:1] == '"' and text[-1:] == '"' and '" ' not in text
+
+
+class _Blocks:
+    """Counted repetitions, in blocks where the count is large."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self._known: dict[tuple[str, int, int], str] = {}
+
+    def times(self, name: str, low: int, high: int) -> str:
+        """`name` repeated `low` to `high` times, as an item of a row; empty for none."""
+        if high == 0:
+            return ""
+        if (low, high) == (1, 1):
+            return name
+        if high < 0:
+            mark = {0: f"{name}*", 1: f"{name}+"}.get(low)
+            return mark or f"{self.times(name, low, low)} {name}*"
+        if high <= 2 * BLOCK:
+            return f"{name}{{{low}}}" if low == high else f"{name}{{{low},{high}}}"
+        fixed = self._fixed(name, low)
+        return f"{fixed} {self._upto(name, high - low)}".strip() if high > low else fixed
+
+    def _block(self, name: str) -> str:
+        return self._rule((name, BLOCK, BLOCK), f"{name}{{{BLOCK}}}")
+
+    def _fixed(self, name: str, count: int) -> str:
+        """Exactly `count`."""
+        if count <= 2 * BLOCK:
+            return f"{name}{{{count}}}" if count else ""
+        blocks, rest = divmod(count, BLOCK)
+        return f"{self.times(self._block(name), blocks, blocks)} {self._fixed(name, rest)}".strip()
+
+    def _upto(self, name: str, count: int) -> str:
+        """At most `count`: whole blocks while more may come, then a part of one."""
+        if count <= 2 * BLOCK:
+            return f"{name}{{0,{count}}}"
+        blocks, rest = divmod(count, BLOCK)
+        tail = self._rule((name, 0, BLOCK - 1), f"{name}{{0,{BLOCK - 1}}}")
+        full = self._block(name)
+        if blocks <= 2 * BLOCK:
+            step = f"{name}{{0,{rest}}}" if rest else '""'
+            for left in range(1, blocks + 1):
+                step = self._rule((name, -left, count), f"{full} {step} | {tail}")
+            return step
+        return f"{self._upto(full, blocks - 1)} {self.times(name, 0, BLOCK + rest)}"
+
+    def _rule(self, key: tuple[str, int, int], body: str) -> str:
+        if key not in self._known:
+            self._known[key] = f"n{len(self._known)}"
+            self.lines.append(f"{self._known[key]} ::= {body}")
+        return self._known[key]

@@ -1,0 +1,325 @@
+"""Languages as rules: JSON strings for string values and member names, plain text for numbers.
+
+A JSON string is written with one spelling a character: raw UTF-8, except the quote, the backslash and the
+control characters up to U+001F, which are escaped (short where there is a short escape). A language is first
+tried as a counted repetition of one class, which costs a few rules whatever the count; else it is a minimal
+automaton written as right-linear rules, which the engine runs on one stack.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Final
+
+from b3node.grammar.gbnf import library
+from b3node.grammar.gbnf.rules import Row, Rules, Times
+from b3node.grammar.inexact import Inexact
+from b3node.grammar.languages import automaton, bounded
+from b3node.grammar.languages.algebra import ALL, Algebra, Edges, Lang, Table, TooLarge, is_everything
+from b3node.grammar.languages.charset import ANY, Charset, intersection
+
+QUOTE: Final = '"\\""'
+_SHORT: Final = {0x22: '\\"', 0x5C: "\\\\", 8: "b", 9: "t", 0xA: "n", 0xC: "f", 0xD: "r"}
+_RAW: Final[Charset] = ((0x20, 0x21), (0x23, 0x5B), (0x5D, 0xD7FF), (0xE000, 0x10FFFF))
+_CONTROLS: Final = tuple(point for point in range(0x20) if point not in _SHORT)
+_ESCAPED: Final[Charset] = ((0, 0x1F), (0x22, 0x22), (0x5C, 0x5C))
+_PLAIN: Final = re.compile(r"[ !#-\[\]-~]*")
+"""Texts that a GBNF literal has as they are."""
+_UNESCAPED: Final = re.compile(r'[^"\\\x00-\x1f]*')
+"""Texts that a JSON string has as they are."""
+_SHORT_CLASS: Final = 12
+"""A class longer than this is a rule of its own, shared by all states that use it."""
+_MAX_CHAIN: Final = 120
+"""Letters of one literal; longer ones go on in the next rule."""
+_COUNTED_STATES: Final = 2_600
+"""States that counting characters beside a pattern may need before it is narrowed."""
+_TRIED_STATES: Final = 8_000
+"""States times length up to which counting is tried, as many of them may not be reached."""
+MAX_LOOP: Final = 32
+"""Digits where any number of them could follow: enough for any value, and no way to run away."""
+
+
+def literal(text: str) -> str:
+    """A GBNF literal of exactly `text`."""
+    if _PLAIN.fullmatch(text):
+        return f'"{text}"'
+    return f'"{"".join(map(_quoted, text))}"'
+
+
+def _quoted(char: str) -> str:
+    point = ord(char)
+    if char in '"\\':
+        return "\\" + char
+    if 0x20 <= point < 0x7F:
+        return char
+    if point > 0xFFFF:
+        return f"\\U{point:08X}"
+    return f"\\u{point:04X}" if point > 0xFF else f"\\x{point:02X}"
+
+
+@lru_cache(maxsize=2048)
+def char_class(chars: Charset) -> str:
+    """A GBNF class of exactly these characters; a literal when it is one."""
+    if len(chars) == 1 and chars[0][0] == chars[0][1]:
+        return literal(chr(chars[0][0]))
+    return "[" + "".join(_point(lo) if lo == hi else f"{_point(lo)}-{_point(hi)}" for lo, hi in chars) + "]"
+
+
+def _point(point: int) -> str:
+    if point in {0x5B, 0x5D, 0x5C, 0x2D}:
+        return "\\" + chr(point)
+    if 0x20 <= point < 0x7F and point != 0x5E:
+        return chr(point)
+    return f"\\x{point:02X}" if point <= 0xFF else f"\\u{point:04X}" if point <= 0xFFFF else f"\\U{point:08X}"
+
+
+def escaped(text: str) -> str:
+    """`text` as it stands between the quotes of a JSON string."""
+    if _UNESCAPED.fullmatch(text):
+        return text
+    return "".join(_escape(ord(char)) or char for char in text)
+
+
+def _escape(point: int) -> str:
+    if point in _SHORT:
+        return "\\" + _SHORT[point].removeprefix("\\")
+    return f"\\u{point:04x}" if point < 0x20 else ""
+
+
+@lru_cache(maxsize=2048)
+def spellings(chars: Charset) -> tuple[str, ...]:
+    """The pieces of GBNF that together write one character of the set inside a JSON string."""
+    out = []
+    if raw := intersection(chars, _RAW):
+        out.append(char_class(raw))
+    special = intersection(chars, _ESCAPED)
+    if special == _ESCAPED:
+        return (*out, '"\\\\" escape')
+    points = {p for lo, hi in special for p in range(lo, hi + 1)}
+    short = [_SHORT[point] for point in _SHORT if point in points]
+    controls = [point for point in _CONTROLS if point in points]
+    if short:
+        out.append('"\\\\" [' + "".join(short) + "]")
+    if len(controls) == len(_CONTROLS):
+        out.append('"\\\\u00" control')
+    else:
+        out += [f'"\\\\u{point:04x}"' for point in controls]
+    return tuple(out)
+
+
+class Strings:
+    """The rules of languages, each made once."""
+
+    def __init__(self, algebra: Algebra, rules: Rules, state_limit: int) -> None:
+        self._algebra = algebra
+        self._rules = rules
+        self._limit = state_limit
+        self._tails: dict[Lang, Row] = {}
+        self._classes: dict[Charset, int] = {}
+        self._tables: dict[Table, Row] = {}
+
+    def value(self, lang: Lang) -> Row:
+        """A JSON string of the language, quotes included; the language is not empty of strings.
+
+        Raises:
+            Inexact: the automaton would be too large.
+        """
+        return ("string",) if lang == ALL else (QUOTE, *self.tail(lang))
+
+    def tail(self, lang: Lang) -> Row:
+        """The same after the opening quote."""
+        if lang == ALL:
+            return ("chars",)
+        if lang not in self._tails:
+            counted = self._counted(lang)
+            self._tails[lang] = (self._rules.of(counted),) if counted else self._automaton(lang)
+        return self._tails[lang]
+
+    def _counted(self, lang: Lang) -> Row | None:
+        """A row of counted classes, when the language is that and counting is what makes it large."""
+        parts, total = [], 0
+        for part in self._parts(lang):
+            plain = self._algebra.plain_repeat(part)
+            if plain is None:
+                return None
+            total += max(plain[1], plain[2])
+            parts.append(plain)
+        if total < 24 and (len(parts) > 1 or parts[0][2] >= 0):
+            return None
+        return (*(Times(self.char(chars), low, high) for chars, low, high in parts), QUOTE)
+
+    def _parts(self, lang: Lang) -> list[Lang]:
+        out, key = [], self._algebra.kind(lang)
+        while key[0] == "cat":
+            out.append(key[1])
+            lang = key[2]
+            key = self._algebra.kind(lang)
+        return [*out, lang]
+
+    def char(self, chars: Charset) -> int:
+        """A rule for one character of the set, as it is written in a string."""
+        if chars not in self._classes:
+            rows: list[Row] = [("char",)] if chars == ANY else [(piece,) for piece in spellings(chars)]
+            self._classes[chars] = self._rules.of(*rows)
+        return self._classes[chars]
+
+    def _automaton(self, lang: Lang) -> Row:
+        try:
+            table = self._table(lang)
+        except TooLarge:
+            raise Inexact("", "the pattern, format and lengths together need too many states") from None
+        if not table[0]:
+            return (self._rules.new(),)
+        if table not in self._tables:
+            self._tables[table] = _Writer(self._rules, table, self.char).start()
+        return self._tables[table]
+
+    def _table(self, lang: Lang) -> Table:
+        """The automaton of a language; with a length beside it that is too much to count, a narrower one."""
+        parts = list(self._algebra.parts(lang)) if self._algebra.kind(lang)[0] == "and" else []
+        lengths = [p for p in parts if (plain := self._algebra.plain_repeat(p)) and plain[0] == ANY]
+        if len(lengths) != 1:
+            return automaton.build(self._algebra, lang, self._limit)
+        parts.remove(lengths[0])
+        rest = automaton.build(self._algebra, self._algebra.both(parts), self._limit)
+        _, low, high = self._algebra.plain_repeat(lengths[0]) or (ANY, 0, -1)
+        shortest, longest = automaton.lengths(rest) if rest[0] else (low, 0)
+        if shortest >= low and (high < 0 or 0 <= longest <= high):
+            return rest
+        for count in (self._exactly, self._plainly, self._loop_by_loop):
+            table = count(parts, rest, low, high)
+            if table is not None:
+                return table
+        raise TooLarge
+
+    def _exactly(self, _: list[Lang], rest: Table, low: int, high: int) -> Table | None:
+        """Every state once for every length, where that is affordable."""
+        if len(rest[0]) * max(low, high) > _TRIED_STATES:
+            return None
+        try:
+            return self._within([self._algebra.table(rest)], low, high)
+        except TooLarge:
+            return None
+
+    def _plainly(self, parts: list[Lang], _: Table, low: int, high: int) -> Table | None:
+        """Formats replaced by the plain strings that have them, short enough to be sure."""
+        langs = []
+        longest = high
+        for part in parts:
+            table = self._algebra.whole_table(part)
+            plain = library.plain_table(table) if table is not None else None
+            langs.append(part if plain is None else self._algebra.table(plain[0]))
+            longest = longest if plain is None else min(longest, plain[1])
+        if langs == parts or longest < low:
+            return None
+        try:
+            return self._within(langs, low, longest)
+        except TooLarge:
+            return None
+
+    def _loop_by_loop(self, _: list[Lang], rest: Table, low: int, high: int) -> Table | None:
+        """Counted in each loop of the automaton by itself."""
+        try:
+            table = bounded.narrowed(rest, high, _COUNTED_STATES) if high >= 0 else rest
+            return self._within([self._algebra.table(table)], low, -1)
+        except TooLarge:
+            return None
+
+    def _within(self, langs: list[Lang], low: int, high: int) -> Table:
+        table = self._algebra.whole_table(langs[0]) if len(langs) == 1 else None
+        if table is not None and (low > 0 or high >= 0):
+            found = bounded.within(table, low, high, _COUNTED_STATES)
+            self._algebra.spend(len(found[0]))
+            return found
+        counted = self._algebra.repeat(self._algebra.chars(ANY), low, high)
+        return automaton.build(self._algebra, self._algebra.both([*langs, counted]), _COUNTED_STATES)
+
+    def number(self, lang: Lang) -> Row:
+        """A number of the language, as plain text."""
+        try:
+            table = automaton.build(self._algebra, lang, self._limit)
+        except TooLarge:
+            raise Inexact("", "the bounds and divisors of a number need too many states") from None
+        if not table[0]:
+            return (self._rules.new(),)
+        numbers = [self._rules.new() for _ in table[0]]
+        for state, (accepting, edges) in enumerate(zip(*table, strict=True)):
+            targets = _by_target(edges)
+            again = targets.pop(state, None)
+            rows: list[Row] = [(char_class(chars), numbers[to]) for to, chars in targets.items()]
+            rows += [()] if accepting else []
+            if again is not None:
+                counted = f"{char_class(again)}{{0,{MAX_LOOP}}}"
+                rows = [(counted,)] if rows == [()] else [(counted, self._rules.of(*rows))]
+            for row in rows:
+                self._rules.add(numbers[state], row)
+        return (numbers[0],)
+
+
+def _by_target(edges: Edges) -> dict[int, Charset]:
+    out: dict[int, list[tuple[int, int]]] = {}
+    for lo, hi, to in edges:
+        out.setdefault(to, []).append((lo, hi))
+    return {to: tuple(pairs) for to, pairs in out.items()}
+
+
+class _Writer:
+    """The states of one automaton as rules; a run of single letters is one literal."""
+
+    def __init__(self, rules: Rules, table: Table, char: Callable[[Charset], int]) -> None:
+        self._rules = rules
+        self._char = char
+        self._accepting, self._edges = table
+        self._numbers: dict[int, int] = {}
+        self._rows: dict[int, Row] = {}
+        self._todo: list[int] = []
+
+    def start(self) -> Row:
+        row = self._after(0, "")
+        while self._todo:
+            state = self._todo.pop()
+            rule = self._numbers[state]
+            if self._accepting[state]:
+                self._rules.add(rule, (QUOTE,))
+            for to, chars in _by_target(self._edges[state]).items():
+                for out in self._steps(to, chars):
+                    self._rules.add(rule, out)
+        return row
+
+    def _steps(self, to: int, chars: Charset) -> list[Row]:
+        if len(chars) == 1 and chars[0][0] == chars[0][1]:
+            return [self._after(to, chr(chars[0][0]))]
+        pieces = spellings(chars)
+        if len(pieces) == 1 and len(pieces[0]) <= _SHORT_CLASS:
+            return [(pieces[0], *self._after(to, ""))]
+        return [(self._char(chars), *self._after(to, ""))]
+
+    def _after(self, state: int, text: str) -> Row:
+        """What follows on the way into a state, with the letters that lead there and on."""
+        while not self._accepting[state] and len(self._edges[state]) == 1 and len(text) < _MAX_CHAIN:
+            lo, hi, to = self._edges[state][0]
+            if lo != hi or to == state:
+                break
+            text, state = text + chr(lo), to
+        if not text:
+            return self._into(state)
+        return (literal(escaped(text)), *self._into(state))
+
+    def _into(self, state: int) -> Row:
+        """What follows in a state."""
+        row = self._rows.get(state)
+        if row is None:
+            row = self._rows[state] = self._first(state)
+        return row
+
+    def _first(self, state: int) -> Row:
+        """The same, when it is asked for the first time."""
+        if not self._edges[state]:
+            return (QUOTE,)
+        if self._accepting[state] and is_everything(self._edges[state], state):
+            return ("chars",)
+        self._numbers[state] = rule = self._rules.new()
+        self._todo.append(state)
+        return (rule,)

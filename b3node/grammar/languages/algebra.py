@@ -1,0 +1,378 @@
+"""An algebra of regular languages over code points, by derivatives.
+
+A language is a small number, the index of an interned expression: equal expressions are the same number,
+so every step is memoized by it. `edges` gives the derivative of an expression by every code point at once,
+as disjoint intervals with the expression that is left; intersection and complement are as easy as
+concatenation, which is what patterns with lookaheads, lengths beside patterns, `not` and key complements
+need. Nothing here knows JSON or GBNF.
+
+Invariants: edges are sorted and disjoint, and a code point without an edge leads to the empty language.
+The number of expressions is bounded by `limit`; passing it raises `TooLarge`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+from typing import Any, Final
+
+from b3node.grammar.languages.charset import ANY, LAST, Charset, intersection, union
+
+Lang = int
+Edges = tuple[tuple[int, int, Lang], ...]
+Table = tuple[tuple[bool, ...], tuple[Edges, ...]]
+"""An automaton as (accepting, edges) by state; state 0 is the start."""
+
+Key = tuple[Any, ...]
+"""An expression: its operator, then what the operator takes (see `Algebra._derive` for what that is)."""
+
+VOID: Final[Lang] = 0
+"""The language without a string."""
+EMPTY: Final[Lang] = 1
+"""The language of the empty string."""
+ALL: Final[Lang] = 2
+"""Every string."""
+
+_SET, _CAT, _OR, _AND, _NOT, _REP, _DFA = "set", "cat", "or", "and", "not", "rep", "dfa"
+
+
+class TooLarge(Exception):  # noqa: N818 - it is a verdict, not a failure
+    """A language that needs more states than the bounds allow."""
+
+
+class Algebra:
+    """A space of interned regular expressions; numbers of one algebra mean nothing in another.
+
+    Args:
+        limit: expressions that may exist before `TooLarge` is raised.
+        spend: told the steps of work; may raise to keep a bound.
+    """
+
+    def __init__(self, limit: int = 60_000, spend: Callable[[int], None] | None = None) -> None:
+        self._limit = limit
+        self._spend = spend
+        self._ids: dict[Key, Lang] = {}
+        self._keys: list[Key] = []
+        self._edges: dict[Lang, Edges] = {}
+        self._nullable: dict[Lang, bool] = {}
+        self._tables: list[Table] = []
+        self._table_ids: dict[Table, int] = {}
+        for key in (("void",), ("empty",), ("all",)):
+            self._intern(key)
+
+    def _intern(self, key: Key) -> Lang:
+        found = self._ids.get(key)
+        if found is not None:
+            return found
+        if len(self._keys) >= self._limit:
+            raise TooLarge
+        self._keys.append(key)
+        self._ids[key] = number = len(self._keys) - 1
+        return number
+
+    def kind(self, lang: Lang) -> Key:
+        """The expression behind a number: (operator, operands...)."""
+        return self._keys[lang]
+
+    def spend(self, steps: int) -> None:
+        """Counts work that was done with languages of this algebra. May raise, to keep a bound."""
+        if self._spend is not None:
+            self._spend(steps)
+
+    # --------------------------------------------------------------------------------- building
+    def chars(self, chars: Charset) -> Lang:
+        """The one-character strings of `chars`."""
+        return self._intern((_SET, chars)) if chars else VOID
+
+    def text(self, text: str) -> Lang:
+        """The language of exactly `text`."""
+        out = EMPTY
+        for char in reversed(text):
+            out = self.cat(self.chars(((ord(char), ord(char)),)), out)
+        return out
+
+    def cat(self, *parts: Lang) -> Lang:
+        """The concatenation, grouped to the right."""
+        out = parts[-1]
+        for part in reversed(parts[:-1]):
+            out = self._cat2(part, out)
+        return out
+
+    def _cat2(self, a: Lang, b: Lang) -> Lang:
+        if VOID in {a, b}:
+            return VOID
+        if a == EMPTY:
+            return b
+        if b == EMPTY:
+            return a
+        if a == ALL and b == ALL:
+            return ALL
+        key = self._keys[a]
+        if key[0] == _CAT:
+            return self._cat2(key[1], self._cat2(key[2], b))
+        return self._intern((_CAT, a, b))
+
+    def either(self, parts: Iterable[Lang]) -> Lang:
+        """The union."""
+        flat: set[Lang] = set()
+        for part in parts:
+            key = self._keys[part]
+            flat.update(key[1] if key[0] == _OR else (part,))
+        flat.discard(VOID)
+        if ALL in flat:
+            return ALL
+        sets = [part for part in flat if self._keys[part][0] == _SET]
+        if len(sets) > 1:
+            flat.difference_update(sets)
+            flat.add(self.chars(union(*(self.charset(part) for part in sets))))
+        if EMPTY in flat and len(flat) > 1 and any(self.nullable(p) for p in flat if p != EMPTY):
+            flat.discard(EMPTY)
+        return self._group(_OR, flat, VOID)
+
+    def both(self, parts: Iterable[Lang]) -> Lang:
+        """The intersection."""
+        flat: set[Lang] = set()
+        for part in parts:
+            key = self._keys[part]
+            flat.update(key[1] if key[0] == _AND else (part,))
+        flat.discard(ALL)
+        if VOID in flat or (EMPTY in flat and not all(self.nullable(part) for part in flat)):
+            return VOID
+        if EMPTY in flat:
+            return EMPTY
+        return self._group(_AND, self._repeats_met(flat), ALL)
+
+    def _repeats_met(self, flat: set[Lang]) -> set[Lang]:
+        """Intersections of plain character repetitions are one: bounds meet, characters meet."""
+        plain = [part for part in flat if self.plain_repeat(part) is not None]
+        if len(plain) < 2:
+            return flat
+        chars, low, high = ANY, 0, -1
+        for part in plain:
+            one = self.plain_repeat(part)
+            if one is not None:
+                chars = intersection(chars, one[0])
+                low, high = (
+                    max(low, one[1]),
+                    one[2] if high < 0 else high if one[2] < 0 else min(high, one[2]),
+                )
+        met = self.repeat(self.chars(chars), low, high) if high < 0 or low <= high else VOID
+        return {*flat.difference(plain), met} - {ALL}
+
+    def _group(self, name: str, parts: set[Lang], neutral: Lang) -> Lang:
+        if not parts:
+            return neutral
+        if name == _AND and VOID in parts:
+            return VOID
+        if len(parts) == 1:
+            return next(iter(parts))
+        if any(self._keys[p][0] == _NOT and self._keys[p][1] in parts for p in parts):
+            return VOID if name == _AND else ALL
+        return self._intern((name, tuple(sorted(parts))))
+
+    def negate(self, part: Lang) -> Lang:
+        """The complement within all strings."""
+        if part == VOID:
+            return ALL
+        if part == ALL:
+            return VOID
+        key = self._keys[part]
+        return key[1] if key[0] == _NOT else self._intern((_NOT, part))
+
+    def repeat(self, part: Lang, low: int, high: int = -1) -> Lang:
+        """`part` from `low` to `high` times; a `high` of -1 is no bound."""
+        if high == 0 or part == EMPTY:
+            return EMPTY
+        if part == VOID:
+            return EMPTY if low == 0 else VOID
+        if (low, high) == (1, 1):
+            return part
+        if high < 0 and (self._keys[part] == (_SET, ANY) or part == ALL) and low == 0:
+            return ALL
+        key = self._keys[part]
+        if key[0] == _REP and high < 0 and low <= 1 and key[2] in {0, 1} and key[3] == -1:
+            return self.repeat(key[1], key[2] * low, -1)
+        return self._intern((_REP, part, 0 if self.nullable(part) else low, high))
+
+    def table(self, table: Table, state: int = 0) -> Lang:
+        """The language of a finished automaton, which is minimal, from `state` on."""
+        index = self._table_ids.setdefault(table, len(self._tables))
+        if index == len(self._tables):
+            self._tables.append(table)
+        return self._intern((_DFA, index, state)) if table[0] else VOID
+
+    # ---------------------------------------------------------------------------------- reading
+    def charset(self, lang: Lang) -> Charset:
+        """The characters of a one-character-set expression, or nothing when it is another expression."""
+        key = self._keys[lang]
+        found: Charset = key[1] if key[0] == _SET else ()
+        return found
+
+    def whole_table(self, lang: Lang) -> Table | None:
+        """The automaton that an expression is the language of from its start, or None."""
+        key = self._keys[lang]
+        return self._tables[key[1]] if key[0] == _DFA and key[2] == 0 else None
+
+    def parts(self, lang: Lang) -> tuple[Lang, ...]:
+        """The expressions that an intersection or union is made of."""
+        key = self._keys[lang]
+        return key[1] if key[0] in {_AND, _OR} else (lang,)
+
+    def plain_repeat(self, lang: Lang) -> tuple[Charset, int, int] | None:
+        """(characters, low, high) when the expression is a counted repetition of one set, else None."""
+        if lang == ALL:
+            return ANY, 0, -1
+        key = self._keys[lang]
+        if key[0] == _SET:
+            return self.charset(lang), 1, 1
+        if key[0] == _REP and self._keys[key[1]][0] == _SET:
+            return self.charset(key[1]), key[2], key[3]
+        return None
+
+    def nullable(self, lang: Lang) -> bool:
+        """Whether the empty string belongs to the language."""
+        found = self._nullable.get(lang)
+        if found is None:
+            found = self._nullable[lang] = self._is_nullable(lang)
+        return found
+
+    def _is_nullable(self, lang: Lang) -> bool:
+        key = self._keys[lang]
+        match key[0]:
+            case "empty" | "all":
+                return True
+            case "cat":
+                return self.nullable(key[1]) and self.nullable(key[2])
+            case "or":
+                return any(self.nullable(part) for part in key[1])
+            case "and":
+                return all(self.nullable(part) for part in key[1])
+            case "not":
+                return not self.nullable(key[1])
+            case "rep":
+                return key[2] == 0 or self.nullable(key[1])
+            case "dfa":
+                return self._tables[key[1]][0][key[2]]
+            case _:
+                return False
+
+    def edges(self, lang: Lang) -> Edges:
+        """The derivatives of the language by every code point."""
+        found = self._edges.get(lang)
+        if found is None:
+            found = self._edges[lang] = self._derive(lang)
+        return found
+
+    def _derive(self, lang: Lang) -> Edges:
+        key = self._keys[lang]
+        match key[0]:
+            case "all":
+                return everything(ALL)
+            case "set":
+                return tuple((lo, hi, EMPTY) for lo, hi in self.charset(lang))
+            case "cat":
+                return self._derive_cat(key[1], key[2])
+            case "or":
+                return self._fold([self.edges(part) for part in key[1]], self.either)
+            case "and":
+                return self._fold([self.edges(part) for part in key[1]], self.both)
+            case "not":
+                return joined((lo, hi, self.negate(to)) for lo, hi, to in filled(self.edges(key[1])))
+            case "rep":
+                return self._derive_repeat(key[1], key[2], key[3])
+            case "dfa":
+                index = key[1]
+                rows = self._tables[index][1][key[2]]
+                return tuple((lo, hi, self._intern((_DFA, index, to))) for lo, hi, to in rows)
+            case _:
+                return ()
+
+    def _derive_cat(self, a: Lang, b: Lang) -> Edges:
+        first = joined((lo, hi, self._cat2(to, b)) for lo, hi, to in self.edges(a))
+        return self._fold([first, self.edges(b)], self.either) if self.nullable(a) else first
+
+    def _derive_repeat(self, part: Lang, low: int, high: int) -> Edges:
+        rest = self.repeat(part, max(low - 1, 0), high - 1 if high > 0 else -1)
+        return joined((lo, hi, self._cat2(to, rest)) for lo, hi, to in self.edges(part))
+
+    def _fold(self, rows: Sequence[Edges], join: Callable[[Iterable[Lang]], Lang]) -> Edges:
+        """One edge list out of several: `join` gets the targets on every piece where any list has an edge."""
+        conjunction = join == self.both
+        if len(rows) == 1:
+            return rows[0]
+        cuts = sorted({lo for row in rows for lo, _, _ in row} | {hi + 1 for row in rows for _, hi, _ in row})
+        if self._spend is not None:
+            self._spend(len(cuts) * len(rows) // 2 + 1)
+        out, at, memo = [], [0] * len(rows), dict[tuple[Lang, ...], Lang]()
+        for start, stop in pairwise(cuts):
+            targets = []
+            for i, row in enumerate(rows):
+                while at[i] < len(row) and row[at[i]][1] < start:
+                    at[i] += 1
+                hit = at[i] < len(row) and row[at[i]][0] <= start
+                targets.append(row[at[i]][2] if hit else VOID)
+            if conjunction and VOID in targets:
+                continue
+            key = tuple(targets)
+            if key not in memo:
+                memo[key] = join(key)
+            out.append((start, stop - 1, memo[key]))
+        return joined(out)
+
+    def step(self, lang: Lang, point: int) -> Lang:
+        """What is left of the language after one code point."""
+        for lo, hi, to in self.edges(lang):
+            if lo <= point <= hi:
+                return to
+        return VOID
+
+    def matches(self, lang: Lang, text: str) -> bool:
+        """Whether `text` belongs to the language."""
+        for char in text:
+            lang = self.step(lang, ord(char))
+            if lang == VOID:
+                return False
+        return self.nullable(lang)
+
+
+def joined(rows: Iterable[tuple[int, int, int]], void: int = VOID) -> Edges:
+    """Edges in their order, those to `void` left out, neighbours that lead to the same state made one."""
+    out: list[tuple[int, int, int]] = []
+    for lo, hi, to in rows:
+        if to == void:
+            continue
+        if out and out[-1][2] == to and out[-1][1] + 1 == lo:
+            out[-1] = (out[-1][0], hi, to)
+        else:
+            out.append((lo, hi, to))
+    return tuple(out)
+
+
+def filled(rows: Edges, void: Lang = VOID) -> list[tuple[int, int, Lang]]:
+    """The same edges with explicit ones to `void` wherever the universe has no edge."""
+    out: list[tuple[int, int, Lang]] = []
+    start = 0
+    for lo, hi, to in rows:
+        if start < lo:
+            out += _gap(start, lo - 1, void)
+        out.append((lo, hi, to))
+        start = hi + 1
+    return out + _gap(start, LAST, void)
+
+
+def _gap(start: int, stop: int, void: Lang) -> list[tuple[int, int, Lang]]:
+    """Edges to `void` for the code points of the universe from `start` to `stop`."""
+    if stop <= ANY[0][1] and start <= stop:
+        return [(start, stop, void)]
+    pieces = [(max(start, low), min(stop, high)) for low, high in ANY]
+    return [(lo, hi, void) for lo, hi in pieces if lo <= hi]
+
+
+def is_everything(row: Edges, to: Lang) -> bool:
+    """Whether edges lead to one place, whatever comes."""
+    return len(row) == len(ANY) and row == everything(to)
+
+
+def everything(to: Lang) -> Edges:
+    """Edges to one place, whatever comes."""
+    return tuple([(lo, hi, to) for lo, hi in ANY])

@@ -1,0 +1,264 @@
+"""Minimal deterministic automata out of expressions of the algebra.
+
+The result is trimmed (every state is reached and can still accept) and numbered breadth first from the
+start, so two automata of the same language are equal values. The empty language has no states.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from b3node.grammar.languages.algebra import (
+    VOID,
+    Algebra,
+    Edges,
+    Lang,
+    Table,
+    TooLarge,
+    everything,
+    filled,
+    is_everything,
+    joined,
+)
+
+NOTHING: Table = ((), ())
+
+
+def build(algebra: Algebra, lang: Lang, limit: int = 4_000) -> Table:
+    """The minimal automaton of `lang`.
+
+    Raises:
+        TooLarge: more than `limit` states before minimizing, or the algebra is full.
+    """
+    known = _known(algebra, lang)
+    if known is not None:
+        if len(known[0]) > limit:
+            raise TooLarge
+        return known
+    numbers, order = {lang: 0}, [lang]
+    rows: list[Edges] = []
+    for at in order:  # grows while it is walked
+        row = []
+        for lo, hi, to in algebra.edges(at):
+            if to not in numbers:
+                if len(order) >= limit:
+                    raise TooLarge
+                numbers[to] = len(order)
+                order.append(to)
+            row.append((lo, hi, numbers[to]))
+        rows.append(tuple(row))
+    return reduced([algebra.nullable(at) for at in order], rows)
+
+
+def _known(algebra: Algebra, lang: Lang) -> Table | None:
+    """The automaton of a language that is one already, or of the complement of such a one; else None."""
+    table = algebra.whole_table(lang)
+    if table is None and algebra.kind(lang)[0] == "not":
+        inner = algebra.whole_table(algebra.kind(lang)[1])
+        return None if inner is None else complement(inner)
+    return table
+
+
+def complement(table: Table) -> Table:
+    """The minimal automaton of the strings that a minimal one does not accept."""
+    accepting, rows = table
+    free = len(rows)
+    dead = next((i for i, row in enumerate(rows) if accepting[i] and is_everything(row, i)), -1)
+    full = [tuple([edge for edge in filled(row, free) if edge[2] != dead]) for row in rows]
+    if dead == 0:
+        return NOTHING
+    return ordered([*(not each for each in accepting), True], [*full, everything(free)])
+
+
+def reduced(accepting: list[bool], rows: list[Edges]) -> Table:
+    """The minimal automaton of the strings that an automaton accepts.
+
+    Partition refinement: a block is split again only where a state leads into a block that was split.
+    """
+    back = predecessors(rows)
+    alive = _alive(accepting, back)
+    if not alive[0]:
+        return NOTHING
+    block = [int(accept) if alive[i] else -1 for i, accept in enumerate(accepting)]
+    members = {name: {i for i, each in enumerate(block) if each == name} for name in (0, 1)}
+    dirty = members[0] | members[1]
+    names = 2
+    while dirty:
+        fresh: dict[int, int] = {}
+        for name in {block[i] for i in dirty}:
+            for part in _split(rows, block, members[name], members[name] & dirty):
+                members[name] -= part
+                members[names] = part
+                fresh.update(dict.fromkeys(part, names))
+                names += 1
+        for i, name in fresh.items():
+            block[i] = name
+        dirty = {i for state in fresh for i in back[state] if alive[i]}
+    return _numbered(accepting, rows, block)
+
+
+def _split(rows: list[Edges], block: list[int], group: set[int], dirty: set[int]) -> list[set[int]]:
+    """The parts that leave a block: all but the largest, or but the one that the untouched states are in."""
+    parts: dict[Edges, set[int]] = {}
+    for i in dirty:
+        parts.setdefault(_merged(rows[i], block), set()).add(i)
+    if len(dirty) < len(group):
+        rest = next(i for i in group if i not in dirty)
+        parts.pop(_merged(rows[rest], block), None)
+    else:
+        parts.pop(max(parts, key=lambda key: len(parts[key])))
+    return list(parts.values())
+
+
+def predecessors(rows: list[Edges]) -> list[list[int]]:
+    """For each state those that have an edge to it."""
+    back: list[list[int]] = [[] for _ in rows]
+    for i, row in enumerate(rows):
+        for _, _, to in row:
+            back[to].append(i)
+    return back
+
+
+def _merged(row: Edges, block: list[int]) -> Edges:
+    """Edges to blocks of states instead of states; a dead state is in none (-1)."""
+    return joined(((lo, hi, block[state]) for lo, hi, state in row), -1)
+
+
+def _alive(accepting: list[bool], back: list[list[int]]) -> list[bool]:
+    """Which states can reach an accepting one."""
+    alive, todo = accepting.copy(), [i for i, accept in enumerate(accepting) if accept]
+    while todo:
+        for i in back[todo.pop()]:
+            if not alive[i]:
+                alive[i] = True
+                todo.append(i)
+    return alive
+
+
+def _numbered(accepting: list[bool], rows: list[Edges], block: list[int]) -> Table:
+    member = {number: i for i, number in reversed(list(enumerate(block)))}
+    numbers, order = {block[0]: 0}, [block[0]]
+    out = []
+    for at in order:  # grows while it is walked
+        row = []
+        for lo, hi, to in _merged(rows[member[at]], block):
+            if to not in numbers:
+                numbers[to] = len(order)
+                order.append(to)
+            row.append((lo, hi, numbers[to]))
+        out.append(tuple(row))
+    return tuple(accepting[member[at]] for at in order), tuple(out)
+
+
+def ordered(accepting: list[bool], rows: list[Edges], start: int = 0) -> Table:
+    """An automaton numbered breadth first from its start."""
+    numbers, order = {start: 0}, [start]
+    out = []
+    for at in order:  # grows while it is walked
+        row = []
+        for lo, hi, to in rows[at]:
+            number = numbers.get(to)
+            if number is None:
+                number = numbers[to] = len(order)
+                order.append(to)
+            row.append((lo, hi, number))
+        out.append(tuple(row))
+    return tuple([accepting[at] for at in order]), tuple(out)
+
+
+def is_void(algebra: Algebra, lang: Lang, limit: int = 4_000) -> bool:
+    """Whether the language has no string. Raises `TooLarge` when that needs more than `limit` states."""
+    seen, todo = {lang}, [lang]
+    while todo:
+        at = todo.pop()
+        if algebra.nullable(at):
+            return False
+        for _, _, to in algebra.edges(at):
+            if to not in seen and to != VOID:
+                if len(seen) >= limit:
+                    raise TooLarge
+                seen.add(to)
+                todo.append(to)
+    return True
+
+
+def lengths(table: Table) -> tuple[int, int]:
+    """The shortest and the longest length of the accepted strings; a longest of -1 is no bound."""
+    accepting, rows = table
+    depth, level, shortest = 0, {0}, -1
+    while level and depth <= len(rows):
+        if shortest < 0 and any(accepting[i] for i in level):
+            shortest = depth
+        level = {to for i in level for _, _, to in rows[i]}
+        depth += 1
+    return shortest, -1 if level else depth - 1
+
+
+def strings(table: Table, limit: int) -> list[str] | None:
+    """All accepted strings in order, when there are at most `limit`; else None."""
+    accepting, rows = table
+    if not rows:
+        return []
+    if lengths(table)[1] < 0:
+        return None
+    out: list[str] = []
+    todo = [(0, "")]
+    while todo:
+        at, text = todo.pop()
+        if accepting[at]:
+            out.append(text)
+        todo.extend(
+            (to, text + chr(p)) for lo, hi, to in rows[at] for p in range(lo, min(hi, lo + limit) + 1)
+        )
+        if len(out) > limit or len(todo) > 4 * limit:
+            return None
+    return sorted(out)
+
+
+def words(texts: list[str]) -> Table:
+    """The minimal automaton of a finite list of strings."""
+    group = sorted({text for text in texts if _SURROGATE.search(text) is None})
+    if not group:
+        return NOTHING
+    known: dict[tuple[bool, Edges], int] = {}
+    path: list[_Open] = [_Open()]
+    before = ""
+    for text in group:
+        alike = _alike(before, text)
+        _close(path, before, alike, known)
+        path += [_Open() for _ in text[alike:]]
+        path[-1].accepting = True
+        before = text
+    _close(path, before, 0, known)
+    start = known.setdefault((path[0].accepting, tuple(path[0].edges)), len(known))
+    return ordered([accept for accept, _ in known], [row for _, row in known], start)
+
+
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+
+
+class _Open:
+    """A state on the way of the word that was read last: later words may still add to it."""
+
+    def __init__(self) -> None:
+        self.accepting = False
+        self.edges: list[tuple[int, int, int]] = []
+
+
+def _alike(one: str, other: str) -> int:
+    """Letters that two words begin with alike."""
+    most = min(len(one), len(other))
+    return next((i for i in range(most) if one[i] != other[i]), most)
+
+
+def _close(path: list[_Open], word: str, depth: int, known: dict[tuple[bool, Edges], int]) -> None:
+    """Numbers the states of a word behind its first `depth` letters: no later word goes through them."""
+    while len(path) > depth + 1:
+        last = path.pop()
+        to = known.setdefault((last.accepting, tuple(last.edges)), len(known))
+        point, edges = ord(word[len(path) - 1]), path[-1].edges
+        if edges and edges[-1][1:] == (point - 1, to):
+            edges[-1] = (edges[-1][0], point, to)
+        else:
+            edges.append((point, point, to))

@@ -1,0 +1,142 @@
+"""Automata beside a bound of length: as many states as there are states and lengths, or fewer for fewer strings."""
+
+from __future__ import annotations
+
+from b3node.grammar.languages.algebra import Edges, Table, TooLarge, joined
+from b3node.grammar.languages.automaton import NOTHING, ordered, predecessors, reduced
+
+
+def within(table: Table, low: int, high: int, limit: int) -> Table:
+    """The minimal automaton of those accepted strings that have from `low` to `high` (-1: any number of) characters.
+
+    Raises:
+        TooLarge: `limit` states, each once for every length that matters, do not suffice.
+    """
+    accepting, rows = table
+    layers = _layers(rows, low, high, limit)
+    known: dict[tuple[bool, Edges], int] = {}
+    below: dict[int, int] = {}
+    if high < 0:
+        below = {i: known.setdefault(state, i) for i, state in enumerate(zip(accepting, rows, strict=True))}
+    for length in range(len(layers) - 1, -1, -1):
+        here: dict[int, int] = {}
+        for state in layers[length]:
+            row = _led(rows[state], below)
+            accept = accepting[state] and length >= low
+            if row or accept:
+                here[state] = known.setdefault((accept, row), len(known))
+        below = here
+    if 0 not in below:
+        return NOTHING
+    return ordered([accept for accept, _ in known], [row for _, row in known], below[0])
+
+
+def _layers(rows: tuple[Edges, ...], low: int, high: int, limit: int) -> list[set[int]]:
+    """For each length that is counted, the states in which a string of that length may be."""
+    out, total = [{0}], 1 if high >= 0 else len(rows)
+    for _ in range(high if high >= 0 else low):
+        total += len(out[-1])
+        if total > limit:
+            raise TooLarge
+        out.append({to for state in out[-1] for _, _, to in rows[state]})
+    return out if high >= 0 else out[:-1]
+
+
+def _led(row: Edges, below: dict[int, int]) -> Edges:
+    """Edges to where the states that they lead to are in the next layer."""
+    return joined(((lo, hi, below.get(state, -1)) for lo, hi, state in row), -1)
+
+
+def narrowed(table: Table, longest: int, limit: int) -> Table:
+    """An automaton of only such accepted strings as have at most `longest` characters, cheap to count.
+
+    An exact count needs every state once for every length. Here the characters are counted afresh within each
+    loop of the automaton, up to a budget that all loops share alike, so that the sum cannot pass `longest`:
+    a string whose parts are within the budget is in, one with a longer part is not.
+
+    Raises:
+        TooLarge: the budget would be too small to be of use, or `limit` states do not suffice.
+    """
+    accepting, rows = table
+    loops = _loops(rows)
+    sizes = [loops.count(name) for name in set(loops) if name >= 0]
+    for budget in (longest, *(b for b in _BUDGETS if b < longest)):
+        if budget * sum(sizes) <= limit and _longest_walk(rows, loops, budget) <= longest:
+            return _counted(accepting, rows, loops, budget)
+    raise TooLarge
+
+
+_BUDGETS = (1000, 800, 600, 500, 400, 320, 256, 200, 160, 126, 120, 100, 80, 64, 48, 40, 32, 24, 16, 12)
+
+
+def _loops(rows: tuple[Edges, ...]) -> list[int]:
+    """For each state the number of the loop (strongly connected part) it is in, or -1 when in none."""
+    out, back, names = [-2] * len(rows), predecessors(list(rows)), 0
+    for root in reversed(_finished(rows)):
+        if out[root] != -2:
+            continue
+        part, todo = {root}, [root]
+        while todo:
+            fresh = {i for i in back[todo.pop()] if out[i] == -2 and i not in part}
+            part |= fresh
+            todo.extend(fresh)
+        looping = len(part) > 1 or any(to == root for _, _, to in rows[root])
+        for state in part:
+            out[state] = names if looping else -1
+        names += looping
+    return out
+
+
+def _finished(rows: tuple[Edges, ...]) -> list[int]:
+    """The states in the order in which a depth-first walk from the start leaves them."""
+    out, seen = list[int](), {0}
+    work = [(0, iter(rows[0]))]
+    while work:
+        at, edges = work[-1]
+        for _, _, to in edges:
+            if to not in seen:
+                seen.add(to)
+                work.append((to, iter(rows[to])))
+                break
+        else:
+            out.append(at)
+            work.pop()
+    return out
+
+
+def _longest_walk(rows: tuple[Edges, ...], loops: list[int], budget: int) -> int:
+    """The longest string when each loop may be walked for `budget` characters."""
+    best: dict[int, int] = {}
+
+    def walk(name: int) -> int:
+        if name not in best:
+            best[name] = 0
+            inside = [i for i in range(len(rows)) if (loops[i] if loops[i] >= 0 else -2 - i) == name]
+            out = 0
+            for i in inside:
+                for _, _, to in rows[i]:
+                    other = loops[to] if loops[to] >= 0 else -2 - to
+                    if other != name:
+                        out = max(out, 1 + walk(other))
+            best[name] = out + (budget if name >= 0 else 0)
+        return best[name]
+
+    return walk(loops[0] if loops[0] >= 0 else -2)
+
+
+def _counted(accepting: tuple[bool, ...], rows: tuple[Edges, ...], loops: list[int], budget: int) -> Table:
+    numbers, order = {(0, 0): 0}, [(0, 0)]
+    out: list[Edges] = []
+    for at, count in order:  # grows while it is walked
+        row = []
+        for lo, hi, to in rows[at]:
+            same = loops[to] >= 0 and loops[to] == loops[at]
+            key = (to, count + 1 if same else 0)
+            if key[1] > budget:
+                continue
+            if key not in numbers:
+                numbers[key] = len(order)
+                order.append(key)
+            row.append((lo, hi, numbers[key]))
+        out.append(tuple(row))
+    return reduced([accepting[at] for at, _ in order], out)

@@ -1,0 +1,174 @@
+"""The strings in which a pattern matches, as a language.
+
+A `pattern` keyword searches: a string conforms when the expression matches anywhere in it. The tree is turned
+into the language of whole strings by continuations: what an element may be followed by is given as a language
+of *everything* up to the end of the string, so that `$` is "nothing follows" and a lookahead is an
+intersection with the rest. An assertion inside an unbounded repetition cannot be said so and is refused.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from b3node.grammar.languages import charset
+from b3node.grammar.languages.algebra import ALL, EMPTY, VOID, Algebra, Lang
+from b3node.grammar.languages.pattern import (
+    Assertion,
+    Chars,
+    Choice,
+    Look,
+    PatternError,
+    Repeat,
+    Sequence,
+    Tree,
+    parse,
+)
+
+MAX_UNROLLED: Final = 12
+"""Times a group that holds an assertion may repeat."""
+
+
+def language(algebra: Algebra, source: str) -> Lang:
+    """The strings in which the pattern `source` matches somewhere.
+
+    Raises:
+        PatternError: no valid pattern, or one without a regular language.
+    """
+    return _search(algebra, parse(source))
+
+
+def _search(algebra: Algebra, tree: Tree) -> Lang:
+    """Strings with a match anywhere: at the start, or after something."""
+    at_start = _then(algebra, tree, ALL, start=True)
+    if _needs_start(tree):
+        return at_start
+    inside = _then(algebra, tree, ALL, start=False)
+    if inside == at_start or not _mentions_start(tree):
+        return algebra.cat(ALL, inside)
+    some = algebra.repeat(algebra.chars(charset.ANY), 1)
+    return algebra.either([at_start, algebra.cat(some, inside)])
+
+
+def _needs_start(tree: Tree) -> bool:
+    """Whether every match begins with `^`."""
+    match tree:
+        case Assertion(start):
+            return start
+        case Sequence(parts):
+            return bool(parts) and _needs_start(parts[0])
+        case Choice(options):
+            return all(_needs_start(option) for option in options)
+        case _:
+            return False
+
+
+def _mentions_start(tree: Tree) -> bool:
+    match tree:
+        case Assertion(start):
+            return start
+        case Sequence(parts) | Choice(parts):
+            return any(_mentions_start(part) for part in parts)
+        case Repeat(inner, _, _) | Look(inner, _):
+            return _mentions_start(inner)
+        case _:
+            return False
+
+
+def _then(algebra: Algebra, tree: Tree, rest: Lang, *, start: bool) -> Lang:
+    """What the string may be from here on when `tree` matches here and `rest` follows.
+
+    `start` tells whether this is the beginning of the string.
+    """
+    match tree:
+        case Assertion(is_start):
+            if is_start:
+                return rest if start else VOID
+            return algebra.both([rest, EMPTY])
+        case Look(inner, wanted):
+            ahead = _then(algebra, inner, ALL, start=start)
+            return algebra.both([rest, ahead if wanted else algebra.negate(ahead)])
+        case Choice(options):
+            return algebra.either(_then(algebra, option, rest, start=start) for option in options)
+        case Sequence(parts):
+            return _then_sequence(algebra, parts, rest, start=start)
+        case Repeat(inner, low, high) if not _pure(inner):
+            return _then_unrolled(algebra, tree, rest, (low, high), start=start)
+        case _:
+            return algebra.cat(_plain(algebra, tree), rest)
+
+
+def _then_sequence(algebra: Algebra, parts: tuple[Tree, ...], rest: Lang, *, start: bool) -> Lang:
+    starts = []
+    for part in parts:
+        starts.append(start)
+        start = start and _zero_width(part)
+    for i in range(len(parts) - 1, -1, -1):
+        late = i > 0 and starts[0] and not starts[i] and _mentions_start(parts[i])
+        if late and all(_may_be_empty(part) for part in parts[:i]):
+            raise PatternError("a ^ stands after something that may be empty")
+        rest = _then(algebra, parts[i], rest, start=starts[i])
+    return rest
+
+
+def _then_unrolled(
+    algebra: Algebra, tree: Repeat, rest: Lang, bounds: tuple[int, int], *, start: bool
+) -> Lang:
+    low, high = bounds
+    if not 0 <= high <= MAX_UNROLLED or (start and high > 1 and _mentions_start(tree.inner)):
+        raise PatternError("an assertion stands inside a repetition")
+    out = rest
+    for left in range(high):
+        once = _then(algebra, tree.inner, out, start=start)
+        out = once if high - left <= low else algebra.either([once, rest])
+    return out
+
+
+def _pure(tree: Tree) -> bool:
+    """Whether the tree holds no assertion, so that it is a language by itself."""
+    match tree:
+        case Chars():
+            return True
+        case Sequence(parts) | Choice(parts):
+            return all(_pure(part) for part in parts)
+        case Repeat(inner, _, _):
+            return _pure(inner)
+        case _:
+            return False
+
+
+def _zero_width(tree: Tree) -> bool:
+    match tree:
+        case Assertion() | Look():
+            return True
+        case Sequence(parts) | Choice(parts):
+            return all(_zero_width(part) for part in parts)
+        case _:
+            return False
+
+
+def _may_be_empty(tree: Tree) -> bool:
+    match tree:
+        case Chars():
+            return False
+        case Sequence(parts):
+            return all(_may_be_empty(part) for part in parts)
+        case Choice(options):
+            return any(_may_be_empty(option) for option in options)
+        case Repeat(inner, low, _):
+            return low == 0 or _may_be_empty(inner)
+        case _:
+            return True
+
+
+def _plain(algebra: Algebra, tree: Tree) -> Lang:
+    match tree:
+        case Chars(chars):
+            return algebra.chars(chars)
+        case Sequence(parts):
+            return algebra.cat(EMPTY, *(_plain(algebra, part) for part in parts))
+        case Choice(options):
+            return algebra.either(_plain(algebra, option) for option in options)
+        case Repeat(inner, low, high):
+            return algebra.repeat(_plain(algebra, inner), low, high)
+        case _:
+            raise PatternError("an assertion stands inside a repetition")

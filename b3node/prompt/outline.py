@@ -1,0 +1,238 @@
+"""How one answer is to go: what it is read by, the grammar that holds in it, and when it holds.
+
+A request asks for calls, for an answer of some form, for thoughts, or for none of these, and a dialect has markers
+for some of them. What comes of both is a `Drawn`; a plain answer in a plain dialect needs nothing at all.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import ChainMap
+from collections.abc import Callable, Iterator, MutableMapping
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from b3node.config import Budgets
+from b3node.contract.request import Effort, Request
+from b3node.dialects.dialect import PLAIN, Calls, Dialect, Hole, NamedBody, Pattern
+from b3node.dialects.outline import Outline, Reading, Thinking
+from b3node.errors import Refusal
+from b3node.grammar import LIMITS, Answer, CallGrammar, Limits, Loose, Marks, calls_gbnf
+from b3node.grammar.calls.answer import answer_gbnf
+from b3node.parse.markers import marked
+from b3node.prompt.ending import Ending
+from b3node.prompt.lru import Kept
+from b3node.prompt.probe.dialect import Learned
+from b3node.prompt.probe.thinking_format import ThoughtForm
+from b3node.prompt.template.reasoning_variables import reasons
+from b3node.prompt.tokens.markers import Markers
+from b3node.prompt.tokens.segments import Control, split
+from b3node.prompt.tokens.vocabulary import Special, Vocabulary
+
+ANSWER_SHARE: Final = 4
+"""Of the tokens that are left for an answer, a thought leaves at least one in this many to what follows it."""
+_SHARES: Final = (1, 4, 16, 64)
+"""A runtime that does not take a grammar is given one within this part of the bounds, one after the other: the largest
+functions may be called with any arguments there. What is compiled within less is not kept for other requests."""
+_UNBOUNDED: Final = (1 << 31) - 1
+
+
+class Drawn(msgspec.Struct, frozen=True):
+    """See the fields of the same names in `Prepared`."""
+
+    reading: Reading = Reading()
+    outline: Outline | None = None
+    grammar: str | None = None
+    loosened: tuple[str, ...] = ()
+
+
+class Outlines:
+    """Draws the outlines of answers with one vocabulary.
+
+    Args:
+        vocabulary: the model's.
+        markers: its markers.
+        runs: whether the model's runtime takes a grammar; asked once for each that is compiled.
+        n_ctx: tokens of the context.
+        budgets: tokens of a thought for each effort.
+    """
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        markers: Markers,
+        runs: Callable[[str], bool],
+        n_ctx: int,
+        budgets: Budgets,
+    ) -> None:
+        self._vocabulary = vocabulary
+        self._markers = markers
+        self._runs = runs
+        self._n_ctx = n_ctx
+        self._budgets = budgets
+        self._ends = [special.text for special in vocabulary.specials if special.id in vocabulary.eog]
+        self._functions: Kept[Loose] = Kept(lambda loose: len(loose.gbnf))
+        self._compiled: Kept[CallGrammar] = Kept(lambda found: len(found.grammar))
+
+    def draw(
+        self, request: Request, learned: Learned, end: Ending, answer: str | None, prompt_tokens: int
+    ) -> Drawn:
+        """The outline of the answer to a request.
+
+        Args:
+            request: what is asked.
+            learned: what is known of the template that wrote the prompt.
+            end: how the prompt ends.
+            answer: the grammar of the answer's text, None for free text.
+            prompt_tokens: tokens of the prompt.
+
+        Raises:
+            Refusal: `invalid_request` at `tools[i].parameters` or `text.format.schema`, see `grammar.calls_gbnf`; at
+                `tools` if the grammar of all is more than the model's runtime takes.
+        """
+        calling = calls(request)
+        dialect = learned.dialect if calling else replace(learned.dialect, calls=None, also=())
+        if dialect == PLAIN:
+            return Drawn(grammar=answer)
+        specials = self._specials(dialect)
+        texts = tuple(special.text for special in specials)
+        silent = calling and request.tool_choice.mode in {"required", "function"}
+        reading = Reading(
+            dialect, end.thinking, end.answering, calling, texts, marked(end.begun, texts), silent
+        )
+        thinks = learned.thoughts is not None and (end.thinking or reasons(request.effort))
+        text = Answer(answer, end.answering, end.begun, thinks)
+        marks = Marks({special.text: special.id for special in specials}, self._ends)
+        found = self._grammar(request, dialect, text, marks) if calling else None
+        grammar = found.grammar if found else answer_gbnf(dialect, text, marks) if answer else None
+        triggered = found is not None and found.triggered
+        held = grammar is not None and not triggered
+        outline = Outline(
+            reading,
+            triggered,
+            self._thinking(learned.thoughts, request, prompt_tokens) if thinks or not held else None,
+            tuple(special.id for special in specials),
+            held,
+        )
+        return Drawn(reading, outline, grammar, tuple(map(str, found.loosened)) if found else ())
+
+    # ------------------------------------------------------------------------------------------------ grammars
+
+    def _grammar(self, request: Request, dialect: Dialect, answer: Answer, marks: Marks) -> CallGrammar:
+        """The grammar of an answer that may call, from an earlier request if it asked for the same."""
+        parallel = request.parallel_tool_calls and not (dialect.calls and dialect.calls.alone)
+        key = msgspec.json.encode((dialect, request.tools, request.tool_choice, parallel, answer))
+        if key not in self._compiled:
+
+            def within(limits: Limits, known: MutableMapping[bytes, Loose]) -> CallGrammar:
+                return calls_gbnf(
+                    dialect,
+                    request.tools,
+                    request.tool_choice,
+                    parallel=parallel,
+                    answer=answer,
+                    marks=marks,
+                    known=known,
+                    limits=limits,
+                )
+
+            self._compiled[key] = self._runnable(within)
+        return self._compiled[key]
+
+    def _runnable(self, within: Callable[[Limits, MutableMapping[bytes, Loose]], CallGrammar]) -> CallGrammar:
+        """The largest grammar of a request's calls that the model's runtime takes, of those that are tried."""
+        for share in _SHARES:
+            known = self._functions if share == 1 else ChainMap[bytes, Loose]({}, self._functions)
+            try:
+                found = within(_smaller(share), known)
+            except Refusal:
+                if share == 1:
+                    raise
+                break
+            if self._runs(found.grammar):
+                return found
+        raise Refusal(
+            "invalid_request",
+            "The functions cannot be called: their grammar is too large for the model's runtime.",
+            param="tools",
+        )
+
+    # ------------------------------------------------------------------------------------------------ thoughts
+
+    def _thinking(self, form: ThoughtForm | None, request: Request, prompt_tokens: int) -> Thinking | None:
+        """The bound of the answer's thoughts; a thought that nobody asked for gets the least one."""
+        if form is None:
+            return None
+        closing = tuple(self._tokens(form.trail + form.span.close + form.after))
+        room = self._n_ctx - prompt_tokens  # a smaller limit of the client's cuts the thought, and says so
+        most = max(0, room - room // ANSWER_SHARE - len(closing))
+        budget = _budget(self._budgets, request.effort)
+        return Thinking(
+            _UNBOUNDED if budget is None else min(budget, most), struct.pack(f"<{len(closing)}i", *closing)
+        )
+
+    def _tokens(self, text: str) -> Iterator[int]:
+        """The tokens of a template's own words that stand behind others."""
+        for segment in split(text, self._markers):
+            if isinstance(segment, Control):
+                yield segment.id
+            else:
+                yield from self._vocabulary.tokenize(segment.text, continues=True)
+
+    # ------------------------------------------------------------------------------------------------ specials
+
+    def _specials(self, dialect: Dialect) -> list[Special]:
+        """The special tokens that the dialect's markers are made of, but for ends of generation."""
+        found: dict[int, Special] = {}
+        for literal in literals(dialect):
+            for _, special in self._markers.find(literal):
+                if special.id not in self._vocabulary.eog:
+                    found[special.id] = special
+        return [found[number] for number in sorted(found)]
+
+
+def calls(request: Request) -> bool:
+    """Whether the answer may call functions."""
+    return bool(request.tools) and request.tool_choice.mode != "none"
+
+
+def _smaller(share: int) -> Limits:
+    """The bounds of a printed grammar, divided."""
+    return replace(
+        LIMITS,
+        grammar_bytes=LIMITS.grammar_bytes // share,
+        printed_rules=LIMITS.printed_rules // share,
+        repeats=LIMITS.repeats // share,
+    )
+
+
+def _budget(budgets: Budgets, effort: Effort | None) -> int | None:
+    """Tokens of a thought; None for no bound."""
+    budget = getattr(budgets, effort or "low", budgets.low)
+    return None if budget == "unlimited" else budget
+
+
+def literals(dialect: Dialect) -> Iterator[str]:
+    """Every text that a dialect's markers are made of."""
+    for span in (dialect.thought, dialect.text):
+        if span:
+            yield from (span.open, span.close)
+    yield from dialect.skipped
+    for each in (dialect.calls, *dialect.also):
+        if each:
+            yield from _of_calls(each)
+
+
+def _of_calls(how: Calls) -> Iterator[str]:
+    yield from (how.section.open, how.close, how.between, how.section.close)
+    yield from _texts(how.open)
+    if isinstance(how.body, NamedBody):
+        yield from _texts(how.body.between)
+        described: dict[str, object] = msgspec.structs.asdict(how.body.arguments)
+        yield from (part for part in described.values() if isinstance(part, str))
+
+
+def _texts(pattern: Pattern) -> Iterator[str]:
+    return (part for part in pattern if not isinstance(part, Hole))

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import structlog
+from litestar import Request
+from litestar.exceptions import InternalServerException
+
+from b3node.api.exception_handlers import on_http_exception
+from b3node.api.headers import record_of
+from b3node.api.host_check import Access
+from b3node.api.middleware import Exchange
+from b3node.service import log
+from b3node.service.node import Node
+from b3node.service.record import Record
+from b3node.service.timing import Stopwatch
+
+
+@pytest.fixture
+def lines() -> Iterator[list[str]]:
+    written: list[str] = []
+    log.configure("debug", written.append)
+    yield written
+    structlog.reset_defaults()
+
+
+def scope(**more: Any) -> Any:
+    headers = [(b"host", b"localhost")]
+    return {"type": "http", "method": "GET", "path": "/", "headers": headers, "state": {}, **more}
+
+
+async def nothing(*_: Any) -> Any:
+    return None
+
+
+def test_an_exception_that_comes_too_late_for_an_answer_is_logged(lines: list[str]) -> None:
+    """With its head out, a request cannot be answered any more, but the log has the cause and the line."""
+
+    async def broken(*_: Any) -> None:
+        raise RuntimeError("late")
+
+    exchange = Exchange(broken, Node("n1", []), Access())
+    with pytest.raises(RuntimeError, match="late"):
+        asyncio.run(exchange(scope(), nothing, nothing))
+    bug, request = map(json.loads, lines)
+
+    assert bug["event"] == "bug"
+    assert "RuntimeError: late" in bug["exception"]
+    assert request["event"] == "request"
+    assert bug["request_id"] == request["request_id"]
+
+
+def test_what_is_not_http_passes_through(lines: list[str]) -> None:
+    """Other kinds of connection have no record; the application says what it thinks of them."""
+    seen: list[Any] = []
+
+    async def application(given: Any, *_: Any) -> None:
+        seen.append(given)
+
+    asyncio.run(Exchange(application, Node("n1", []), Access())(scope(type="websocket"), nothing, nothing))
+
+    assert [given["type"] for given in seen] == ["websocket"]
+    assert lines == []
+
+
+def test_a_scope_without_a_record_is_a_bug() -> None:
+    """A route that was reached around the exchange says so at once."""
+    with pytest.raises(TypeError, match="Exchange"):
+        record_of(scope())
+
+
+def test_the_routers_own_failure_is_a_bug_of_ours(lines: list[str]) -> None:
+    """An HTTP exception of the framework with status 500 is told like any other bug."""
+    record = Record(request_id="req_x", timing=Stopwatch(lambda: 1.0), method="GET")
+    request: Request[Any, Any, Any] = Request(scope(state={"record": record}))
+    answer = on_http_exception(request, InternalServerException("secret"))
+
+    assert answer.status_code == 500
+    assert json.loads(answer.content)["error"]["message"] == "Internal error (request req_x)."
+    assert record.code == "internal"
+    assert "secret" in lines[0]

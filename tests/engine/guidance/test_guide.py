@@ -1,0 +1,647 @@
+"""A guide keeps an answer to its outline: what it lets through, what it refuses, what it forces, and when."""
+
+from __future__ import annotations
+
+import random
+from array import array
+from collections.abc import Sequence as Many
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from b3node.dialects.dialect import GENERIC, Calls, Dialect, JsonArguments, NamedBody, ObjectBody, Span
+from b3node.dialects.outline import MARK, Outline, Reading, Thinking
+from b3node.engine.guidance.guide import Guide
+from b3node.engine.guidance.repetition import TIMES, TOKENS
+from b3node.engine.guidance.token_table import Lexicon
+from b3node.engine.sampling.constrained import draw
+from b3node.engine.sampling.constraint import DEAD_END, Ahead, ConstraintError
+from b3node.parse.channels import Channels
+from tests.engine.fake_grammar import TextGrammar, everything, ids, lexicon, new, spell
+from tests.engine.sampling.test_constrained import chi_square
+from tests.zoo.vocabulary import (
+    END_THINK,
+    END_TOOL_CALL,
+    ENDOFTEXT,
+    EOG,
+    IM_END,
+    IM_START,
+    SPECIALS,
+    THINK,
+    TOOL_CALL,
+    base,
+)
+
+THOUGHT = Span("<think>", "</think>")
+TAGGED = Calls(ObjectBody(), open=("<tool_call>",), close="</tool_call>")
+PLAIN = Dialect(thought=THOUGHT, calls=TAGGED)
+ALL = ("<think>", "</think>", "<tool_call>", "</tool_call>")
+MARKED = {text: MARK + text.encode() for text in ALL}
+BODY = b'{"name": "f"}'
+TEXTS = (BODY, b"\n" + BODY + b"\n")
+LEXICON = lexicon(
+    *("<think", "<tool_call", "k>", "l>", ">\n", ">\n\n", ">{", '>{"name"', ">x"),
+    *('<tool_call>{"', "a<tool_call>{", "a<tool_call>x"),
+)
+
+
+def thinking(budget: int = 1000, closing: bytes = b"</think>", lex: Lexicon = LEXICON) -> Thinking:
+    return Thinking(budget, array("i", spell(lex, closing)).tobytes())
+
+
+def outline(
+    dialect: Dialect = PLAIN,
+    specials: Many[str] = (),
+    *,
+    bound: Thinking | None = None,
+    triggered: bool = False,
+    must: bool = False,
+    **reading: object,
+) -> Outline:
+    """An outline whose special tokens are those of the base vocabulary."""
+    return Outline(
+        Reading(dialect, calls=dialect.calls is not None, specials=tuple(specials), **reading),  # type: ignore[arg-type]
+        triggered=triggered,
+        thinking=bound,
+        specials=tuple(base().id(text) for text in specials),
+        must=must,
+    )
+
+
+def guide(
+    outlined: Outline,
+    texts: Many[bytes] | None = None,
+    lex: Lexicon = LEXICON,
+    others: Many[Many[bytes]] = (),
+) -> Guide:
+    """A guide whose grammar is `texts`, and `others[k]` for calls in the spelling `also[k]`."""
+
+    def other(which: int) -> TextGrammar:
+        if which >= len(others):
+            raise ConstraintError("no such grammar")
+        return TextGrammar(lex, others[which])
+
+    return Guide(outlined, lex, None if texts is None else TextGrammar(lex, texts), other)
+
+
+def allowed(guided: Guide, lex: Lexicon = LEXICON) -> set[int]:
+    return set(np.flatnonzero(guided.allows(everything(lex))).tolist())
+
+
+def write(guided: Guide, *parts: str | bytes | int, lex: Lexicon = LEXICON) -> Guide:
+    """Goes on with tokens, and with texts byte by byte."""
+    for part in parts:
+        text = part.encode() if isinstance(part, str) else part
+        for token in [text] if isinstance(text, int) else spell(lex, text):
+            assert guided.allows(ids([token]))[0], (token, part)
+            guided.accept(token)
+    return guided
+
+
+def forced(guided: Guide, lex: Lexicon = LEXICON) -> bytes:
+    """What is forced from here on, bounded; it is accepted."""
+    said = b""
+    while len(only := allowed(guided)) == 1:
+        (token,) = only
+        narrowed = guided.narrow()
+        assert narrowed is None or token in narrowed
+        guided.accept(token)
+        said += guided.marked.get(token) or lex.pieces[token]
+        assert len(said) < 1000
+    return said
+
+
+# ---------------------------------------------------------------------------------------------- forced text
+
+
+def test_text_is_forced_where_the_grammar_holds() -> None:
+    """Not in free text; behind a call's marker, as far as the grammar leaves no choice."""
+    guided = write(guide(outline(PLAIN, ALL, triggered=True), [BODY, BODY[:-1] + b" }"]), "so: ")
+
+    assert guided.forced(64) == Ahead()
+    assert write(guided, TOOL_CALL).forced(64) == Ahead(BODY[:-1], frozenset(b" }"))
+    assert write(guided, BODY[:4]).forced(5) == Ahead(BODY[4:9])
+
+
+def test_nothing_is_forced_while_a_thought_may_begin_or_is_to_be_closed() -> None:
+    """As long as both a thought and the answer may come, and where tokens are given, text is drawn."""
+    opening = guide(outline(PLAIN, ALL, bound=thinking(1)), [BODY])
+
+    assert opening.forced(64) == Ahead()
+    assert write(opening, BODY[:1]).forced(64).text == BODY[1:]
+    assert write(guide(outline(PLAIN, ALL, bound=thinking(1)), [BODY]), THINK, "a").forced(64) == Ahead()
+
+
+# ------------------------------------------------------------------------------------------------- free text
+
+
+def test_control_tokens_are_refused_in_free_text_and_the_end_is_not() -> None:
+    """All that is text may be written, and nothing else but the end."""
+    free = allowed(guide(outline(Dialect())))
+
+    assert free == set(everything(LEXICON).tolist()) - {
+        0xFF,
+        IM_START,
+        THINK,
+        END_THINK,
+        TOOL_CALL,
+        END_TOOL_CALL,
+    }
+    assert set(EOG) <= free
+
+
+def test_special_tokens_of_the_dialect_may_be_written_and_are_marked() -> None:
+    """Those of the outline and no others; the front is told their text behind a mark."""
+    guided = guide(outline(PLAIN, ["<think>", "</think>"]))
+
+    assert allowed(guided) & {base().id(text) for text in SPECIALS} == {THINK, END_THINK, *EOG}
+    assert guided.marked == {THINK: b"\xff<think>", END_THINK: b"\xff</think>"}
+
+
+def test_special_tokens_that_are_text_stay_text() -> None:
+    """User-defined tokens that the dialect does not need are what they read."""
+    lex = lexicon(strict=False)
+
+    assert {THINK, TOOL_CALL} <= allowed(guide(outline(Dialect()), lex=lex), lex)
+    assert IM_START not in allowed(guide(outline(Dialect()), lex=lex), lex)
+
+
+def test_what_would_be_read_as_a_mark_is_refused() -> None:
+    """A token of a byte that no text has must not make a marker of the text behind it."""
+    lex = lexicon(b"\xff<", b"a\xff")
+
+    assert not allowed(guide(outline(Dialect()), lex=lex), lex) & {0xFF, *new(lex, b"\xff<", b"a\xff")}
+
+
+@pytest.mark.parametrize(("temperature", "top_p"), [(0.0, 1.0), (1.0, 1.0), (1.0, 0.9), (0.7, 0.5)])
+def test_free_draws_have_the_distribution_of_masking_first(temperature, top_p) -> None:
+    """Refused tokens, likely ones too, are as if they had never been there, and the row is as it was."""
+    row = np.random.default_rng(2).normal(0, 2, len(LEXICON.pieces)).astype(np.float32)
+    row[[THINK, TOOL_CALL, IM_START]] = 9
+    before, source, draws = row.copy(), random.Random(4), 1000
+    counts = np.zeros(row.size)
+    for _ in range(draws):
+        counts[
+            draw(row, guide(outline(PLAIN, ["<think>"])), temperature=temperature, top_p=top_p, source=source)
+        ] += 1
+
+    masked = np.full(row.size, -np.inf)
+    may = sorted(allowed(guide(outline(PLAIN, ["<think>"]))))
+    masked[may] = row[may]
+    if not temperature:
+        assert counts[masked.argmax()] == draws
+        return
+    order = np.argsort(-masked, kind="stable")
+    weights = np.exp((masked[order] - masked.max()) / temperature)
+    cumulative = np.cumsum(weights)
+    weights[int(np.searchsorted(cumulative, top_p * cumulative[-1])) + 1 :] = 0
+    expected = np.zeros(row.size)
+    expected[order] = weights / weights.sum()
+    assert chi_square(counts, expected * draws) < 5
+    assert (row == before).all()
+
+
+# --------------------------------------------------------------------------------------------------- thoughts
+
+
+def test_a_thought_is_closed_when_its_tokens_are_spent() -> None:
+    """What closes it is forced, token by token; then everything may be written again."""
+    guided = write(guide(outline(bound=thinking(5, b"\n</think>\n"), thinking=True)), "abcde")
+
+    assert forced(guided) == b"\n</think>\n"
+    assert len(allowed(write(guided, "f"))) > 200
+
+
+def test_a_thought_that_the_model_closes_is_not_closed_again() -> None:
+    """The bound holds for thoughts alone."""
+    guided = write(guide(outline(bound=thinking(15), thinking=True)), "abc</think>", "x" * 50)
+
+    assert len(allowed(guided)) > 200
+
+
+def test_a_thought_that_the_model_opens_itself_is_bounded() -> None:
+    """Its tokens count from behind its marker, in all thoughts of an answer together."""
+    guided = write(guide(outline(bound=thinking(10))), "<think>12345678")
+    assert len(allowed(guided)) > 200
+    write(guided, "9")
+    assert len(allowed(guided)) > 200
+    write(guided, "0")
+
+    assert forced(guided) == b"</think>"
+    assert forced(write(guided, "answer <think>")) == b"</think>"
+
+
+def test_no_tokens_for_a_thought_close_it_at_once() -> None:
+    """Where a template opens one whatever it is told."""
+    assert forced(guide(outline(bound=thinking(0), thinking=True))) == b"</think>"
+
+
+def test_specials_close_a_thought() -> None:
+    """Where the dialect's marker is a token, that one is forced."""
+    guided = guide(outline(PLAIN, ALL, bound=thinking(3, MARKED["</think>"]), thinking=True))
+    write(guided, "ab</think>"[:3])
+
+    assert allowed(guided) == {END_THINK}
+
+
+def test_a_character_is_completed_before_a_thought_is_closed() -> None:
+    """The bound waits for the rest of it, and not for what is no character."""
+    guided = guide(outline(bound=thinking(2), thinking=True))
+    write(guided, "a", b"\xe4\xb8")
+    assert len(allowed(guided)) > 200
+    write(guided, b"\xad")
+    assert forced(guided) == b"</think>"
+
+    broken = guide(outline(bound=thinking(2), thinking=True))
+    assert forced(write(broken, b"a\xe4", b"a")) == b"</think>"
+    stray = guide(outline(bound=thinking(2), thinking=True))
+    assert forced(write(stray, b"\x80\x80")) == b"</think>"
+
+
+def test_a_thought_that_goes_round_in_circles_is_closed() -> None:
+    """As soon as it is seen, however many tokens are left; another thought is watched anew."""
+    guided, said = guide(outline(bound=thinking(100_000), thinking=True)), 0
+    while len(allowed(guided)) > 1:
+        write(guided, "round and "[said % 10])
+        said += 1
+
+    assert TOKENS <= said <= TOKENS + 16
+    assert forced(guided) == b"</think>"
+    write(guided, "so <think>", "something else, ", "which does not repeat itself " * (TIMES - 1))
+    assert len(allowed(guided)) > 200
+
+
+def test_an_answer_may_repeat_itself() -> None:
+    """Tables, rulers and zeros are nobody's business outside of a thought."""
+    assert len(allowed(write(guide(outline(bound=thinking(50))), "-" * 500))) > 200
+
+
+def test_what_does_not_close_a_thought_is_tried_once() -> None:
+    """A wrong table must not end in the same words again and again."""
+    guided = write(guide(outline(bound=thinking(2, b"no!"), thinking=True)), "ab")
+
+    assert forced(guided) == b"no!"
+    assert len(allowed(write(guided, "x" * 40))) > 200
+
+
+def test_an_answer_has_to_follow_where_it_must() -> None:
+    """The model may not end inside the thought; behind it, it may."""
+    guided = guide(outline(bound=thinking(), must=True, thinking=True))
+
+    assert not allowed(write(guided, "hm")) & set(EOG)
+    assert set(EOG) <= allowed(write(guided, "</think>"))
+    assert set(EOG) <= allowed(guide(outline(bound=thinking(), thinking=True)))
+
+
+# ---------------------------------------------------------------------------------------------------- triggers
+
+
+def test_a_grammar_holds_from_the_marker_of_a_call() -> None:
+    """Before it anything goes, behind it what the grammar takes, and the end where it is complete."""
+    guided = guide(outline(triggered=True), TEXTS)
+
+    write(guided, "Let me see. a < b <tool", " call> or <think>hm</think>")
+    write(guided, " <tool_call>")
+
+    assert allowed(guided) == {ord("\n"), ord("{"), base().id('{"')}
+    assert allowed(write(guided, BODY)) == set(EOG)
+
+
+def test_special_tokens_trigger_where_the_dialect_has_them() -> None:
+    """Then the same letters are text."""
+    guided = guide(outline(PLAIN, ALL, triggered=True), TEXTS)
+
+    write(guided, "<tool_call>", "x")
+    write(guided, TOOL_CALL)
+
+    assert allowed(guided) == {ord("\n"), ord("{"), base().id('{"')}
+
+
+def test_a_token_with_bytes_behind_the_marker_needs_the_grammar() -> None:
+    """It may complete the marker where the grammar begins with those bytes, and then they are read already."""
+    guided = write(guide(outline(triggered=True), TEXTS), "<tool_cal")
+    good = set(new(LEXICON, "l>"))
+    late = {token: LEXICON.pieces[token] for token in new(LEXICON, ">{", '>{"name"', ">\n", ">\n\n", ">x")}
+
+    assert good <= allowed(guided)
+    write(guided, "l")
+    assert allowed(guided) & late.keys() == set(new(LEXICON, ">{", '>{"name"', ">\n"))
+    refused = guided.refused()
+    assert refused is not None
+    assert set(refused.tolist()) & late.keys() == set(new(LEXICON, ">\n\n", ">x"))
+    write(guided, *new(LEXICON, '>{"name"'))
+    assert allowed(guided) == {ord(":")}
+
+
+def test_a_token_with_all_of_the_marker_in_it_needs_the_grammar_too() -> None:
+    """At any place, at its beginning or in its middle."""
+    guided = guide(outline(triggered=True), TEXTS)
+    tokens = new(LEXICON, '<tool_call>{"', "a<tool_call>{", "a<tool_call>x")
+
+    assert allowed(guided) & set(tokens) == set(tokens[:2])
+    write(guided, tokens[1])
+    assert allowed(guided) == {ord('"')}
+
+
+def test_other_tokens_stay_free_while_a_marker_is_written() -> None:
+    """Only what would complete it is asked about."""
+    guided = write(guide(outline(triggered=True), TEXTS), "<tool_call")
+    free = set(everything(LEXICON).tolist()) - {0xFF, IM_START, THINK, END_THINK, TOOL_CALL, END_TOOL_CALL}
+
+    assert allowed(guided) == free - {*new(LEXICON, ">\n\n", ">x", "a<tool_call>x")}
+
+
+@pytest.mark.parametrize("text", ["<think>we may <tool_call>", "`<tool_call>", "```\n<tool_call>"])
+def test_markers_that_mean_nothing_trigger_nothing(text) -> None:
+    """In thoughts and in code a call's marker is text, and the tokens that complete it are free."""
+    guided = write(guide(outline(triggered=True, bound=thinking()), TEXTS), text[:-1])
+    assert {*new(LEXICON, ">x", ">{")} <= allowed(guided)
+
+    assert len(allowed(write(guided, ">"))) > 200
+
+
+def test_a_thought_before_a_call() -> None:
+    """The marker counts again when the thought is over."""
+    guided = guide(outline(triggered=True, thinking=True, bound=thinking()), TEXTS)
+
+    write(guided, "a <tool_call> it is</think>\n<tool_call>")
+
+    assert allowed(guided) == {ord("\n"), ord("{"), base().id('{"')}
+
+
+def test_a_call_in_another_spelling_goes_on_in_it() -> None:
+    """Each has a grammar of its own; bytes behind a marker are held to the one that belongs to it."""
+    lex = lexicon("]f", "]g", ">{", ">f", "x[TALK]", "x[TALK]f", "x[TALK]{")
+    also = tuple(Calls(NamedBody((), JsonArguments()), open=(marker,)) for marker in ("[CALL]", "[TALK]"))
+    outlined = outline(Dialect(calls=TAGGED, also=also), triggered=True)
+    others = [[b"g{}"], [b"f()"]]
+
+    for marker, good, bad, rest in (
+        ("<tool_call>", ">{", ">f", BODY[1:]),
+        ("[CALL]", "]g", "]f", b"{}"),
+        ("[TALK]", "]f", "]g", b"()"),
+    ):
+        whole = write(guide(outlined, [BODY], lex, others), "Hm. ", marker, lex=lex)
+        assert len(allowed(whole, lex)) <= 2
+        cut = write(guide(outlined, [BODY], lex, others), "Hm. ", marker[:-1], lex=lex)
+        assert allowed(cut, lex) & set(new(lex, good, bad)) == set(new(lex, good))
+        assert allowed(write(cut, *new(lex, good), rest, lex=lex), lex) == set(EOG)
+    one = guide(outlined, [BODY], lex, others)
+    assert allowed(one, lex) & set(new(lex, "x[TALK]", "x[TALK]f", "x[TALK]{")) == set(
+        new(lex, "x[TALK]", "x[TALK]f")
+    )
+
+
+def test_a_call_in_a_spelling_without_a_grammar_ends() -> None:
+    """It never becomes free text."""
+    other = Calls(NamedBody((), JsonArguments()), open=("[CALL]",))
+    guided = guide(outline(Dialect(calls=TAGGED, also=(other,)), triggered=True), TEXTS)
+
+    assert not allowed(write(guided, "[CALL]"))
+
+
+BARE = Dialect(thought=THOUGHT, calls=Calls(ObjectBody(), bare=True))
+BARE_TEXTS = [
+    start + name
+    for start in (b'{"name": "', b'{ "name":"', b'{"type": "function", "name": "')
+    for name in (b'f"}', b'go"}')
+]
+
+
+def test_a_bare_call_is_held_to_the_grammar_from_its_name_on() -> None:
+    """However its beginning is spelled; before it everything may be written, behind it what the grammar takes."""
+    lex = lexicon('"f', '"go', '"x', ' "f', ' "x', '{"name":"x', '{"name":"f', 'n "quoted" word')
+    free = set(new(lex, '"f', '"go', '"x', ' "f', ' "x', 'n "quoted" word'))
+    for begun in ("{", '{"na', '{"name"', "{ ", '{"type": "function", '):
+        guided = write(guide(outline(BARE, triggered=True), BARE_TEXTS, lex), begun, lex=lex)
+        assert free <= allowed(guided, lex)
+        assert guided.refused() is None
+    start = guide(outline(BARE, triggered=True), BARE_TEXTS, lex)
+    assert allowed(start, lex) & set(new(lex, '{"name":"x', '{"name":"f')) == set()
+
+    spaced = write(guide(outline(BARE, triggered=True), BARE_TEXTS, lex), '{"name":', lex=lex)
+    assert allowed(spaced, lex) & free == set(new(lex, ' "f', 'n "quoted" word'))
+    tight = write(guide(outline(BARE, triggered=True), BARE_TEXTS, lex), '{ "name":', lex=lex)
+    assert allowed(tight, lex) & free == set(new(lex, '"f', '"go', 'n "quoted" word'))
+    assert allowed(write(tight, *new(lex, '"go'), lex=lex), lex) == {ord('"')}
+    typed = write(
+        guide(outline(BARE, triggered=True), BARE_TEXTS, lex), '{"type": "function", "name": ', lex=lex
+    )
+    assert allowed(write(typed, '"', lex=lex), lex) == {ord("f"), ord("g")}
+
+
+def test_what_is_no_bare_call_is_free() -> None:
+    """Once the answer is text, or the object is another one, nothing is tried any longer."""
+    for text in ("Look: ", '{"nom', "<think>", '["'):
+        guided = write(guide(outline(BARE, triggered=True, bound=thinking()), BARE_TEXTS), text)
+        assert guided.refused() is not None
+        assert len(allowed(write(guided, '{"name": "x'))) > 200
+
+
+def test_markers_of_a_section_trigger_at_their_end() -> None:
+    """White space between a section's marker and a call's is the model's."""
+    spelled = Calls(ObjectBody(), section=Span("<tool_call>", "</tool_call>"), open=("CALL ",))
+    for between in (b"", b"\n"):
+        guided = guide(outline(Dialect(calls=spelled), ["<tool_call>"], triggered=True), [b" " + BODY, BODY])
+        write(guided, TOOL_CALL, between)
+        assert len(allowed(guided)) > 200
+        write(guided, "CALL")
+        assert allowed(guided) == {ord(" "), ord("{"), base().id('{"')}
+
+
+# ------------------------------------------------------------------------------------- grammars of whole answers
+
+
+def test_a_grammar_without_a_thought_holds_at_once() -> None:
+    """From the first token on."""
+    guided = guide(outline(Dialect()), [b"yes", b"no"])
+
+    assert allowed(guided) == {ord("y"), ord("n")}
+    assert allowed(write(guided, "no")) == set(EOG)
+
+
+def test_a_grammar_holds_behind_a_thought() -> None:
+    """Whoever closes it."""
+    by_model = write(guide(outline(thinking=True, bound=thinking()), [b"yes", b"\nyes"]), "no no</think>")
+    by_force = write(guide(outline(thinking=True, bound=thinking(2)), [b"yes", b"\nyes"]), "no")
+    assert forced(by_force).startswith(b"</think>")
+
+    assert allowed(by_model) == {ord("y"), ord("\n")}
+    assert allowed(by_force) == {ord("y"), ord("\n")}
+
+
+def test_a_token_with_bytes_behind_a_thought_needs_the_grammar() -> None:
+    """They are the first ones of the answer."""
+    guided = write(guide(outline(thinking=True, bound=thinking()), [b"yes", b"\nyes"]), "no</think")
+
+    tokens = {text: new(LEXICON, text)[0] for text in (">\n", ">\n\n", ">{", ">x")}
+    assert allowed(guided) & set(tokens.values()) == {tokens[">\n"]}
+    assert allowed(write(guided, tokens[">\n"])) == {ord("y")}
+
+
+def test_what_is_forced_behind_a_thought_is_the_grammars_where_it_takes_it() -> None:
+    """Where it does not, it is white space that nobody reads, and the grammar begins behind it."""
+    taken = write(guide(outline(thinking=True, bound=thinking(1, b"</think>\n\n")), [b"\n\nyes"]), "a")
+    assert forced(taken) == b"</think>\n\nyes"
+    left = write(guide(outline(thinking=True, bound=thinking(1, b"</think>\n\n")), [b"\nyes"]), "a")
+    assert forced(left) == b"</think>\n\n\nyes"
+
+
+def test_a_thought_may_come_before_a_grammar_that_holds_at_once() -> None:
+    """Where thoughts have a bound, the model may begin one itself; its marker or the grammar, nothing else."""
+    for text, rest in (("yes", ""), ("<think>", "hm</think>yes")):
+        guided = guide(outline(bound=thinking()), [b"yes", b"<text>"])
+        assert allowed(guided) == {ord("y"), ord("<"), *new(LEXICON, "<think")}
+        write(guided, text, rest)
+        assert allowed(guided) == set(EOG)
+    guided = write(guide(outline(bound=thinking()), [b"yes", b"<text>"]), "<t")
+    assert allowed(guided) == {ord("h"), ord("e")}
+    assert allowed(write(guided, "e")) == {ord("x")}
+    assert allowed(guide(outline(), [b"yes"])) == {ord("y")}
+
+
+def test_a_special_token_may_open_the_thought() -> None:
+    """That token or the grammar's; not the letters."""
+    guided = guide(outline(PLAIN, ALL, bound=thinking()), [b"yes", MARKED["<tool_call>"] + b"x"])
+
+    assert allowed(guided) == {ord("y"), THINK, TOOL_CALL}
+    assert len(allowed(write(guided, THINK))) > 200
+    assert allowed(write(guided, END_THINK)) == {ord("y"), TOOL_CALL}
+
+
+def test_the_thoughts_marker_may_have_been_begun_by_the_prompt() -> None:
+    """Then only the rest of it is written."""
+    guided = guide(outline(bound=thinking(), begun=b"<th"), [b"yes"])
+
+    assert allowed(write(guided, "ink")) == {ord(">"), *new(LEXICON, ">\n", ">\n\n", ">{", '>{"name"', ">x")}
+
+
+def test_where_the_grammar_allows_nothing_the_answer_ends() -> None:
+    """A dead end is told as one."""
+    guided = write(guide(outline(triggered=True), []), "<tool_call")
+    row = np.zeros(len(LEXICON.pieces), np.float32)
+    assert not allowed(guided) & set(new(LEXICON, ">{", ">\n"))
+    row[ord(">")] = 9
+
+    assert draw(row, guided, temperature=0.0, top_p=1.0, source=random.Random(1)) == ord(">")
+    for temperature in (0.0, 1.0):
+        assert draw(row, guided, temperature=temperature, top_p=1.0, source=random.Random(1)) == DEAD_END
+
+
+# ---------------------------------------------------------------------------------------------------- mistakes
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        Outline(Reading(), specials=(65,)),
+        Outline(Reading(), specials=(-1,)),
+        Outline(Reading(), specials=(10**6,)),
+        Outline(Reading(), thinking=Thinking(3, b"")),
+        Outline(Reading(), thinking=Thinking(3, b"abc")),
+        Outline(Reading(), thinking=Thinking(3, array("i", [-1]).tobytes())),
+        Outline(Reading(), thinking=Thinking(3, array("i", [10**6]).tobytes())),
+    ],
+)
+def test_outlines_that_cannot_be_kept_are_errors(wrong) -> None:
+    """Never a crash later, never a free answer."""
+    with pytest.raises(ConstraintError):
+        guide(wrong)
+
+
+def test_a_refused_token_is_not_accepted() -> None:
+    """In no phase."""
+    for guided in (
+        guide(outline()),
+        guide(outline(bound=thinking(0), thinking=True)),
+        guide(outline(bound=thinking()), [b"yes"]),
+        write(guide(outline(triggered=True), TEXTS), "<tool_call>"),
+        write(guide(outline(triggered=True), []), "<tool_call>"),
+    ):
+        with pytest.raises(ValueError, match="was"):
+            guided.accept(IM_START)
+
+
+# --------------------------------------------------------------------------------------------------- properties
+
+DIALECTS = {
+    "plain": (PLAIN, ()),
+    "specials": (PLAIN, ALL),
+    "generic": (Dialect(thought=THOUGHT, calls=GENERIC), ()),
+    "spaced": (Dialect(thought=THOUGHT, calls=Calls(ObjectBody(), section=Span("<tool_call>", ""), open=("k> ",))), ALL),
+    "longer": (Dialect(thought=THOUGHT, calls=TAGGED, also=(Calls(ObjectBody(), open=("<tool_call>\n\n",)),)), ()),
+    "also": (Dialect(thought=THOUGHT, calls=TAGGED, also=(Calls(ObjectBody(), open=("l>{",)),)), ()),
+    "bare": (Dialect(thought=THOUGHT, calls=TAGGED, also=(Calls(ObjectBody(), bare=True),)), ()),
+}  # fmt: skip
+OTHERS = [[b"x", b"{x}", b'{"name": "x"}', b'{ "name":"xx"}']]
+LIKELY = [
+    *map(ord, "<tolcahink_/> \n`{x"),
+    *new(
+        LEXICON, "<think", "<tool_call", "k>", "l>", ">\n", ">\n\n", ">{", '>{"name"', ">x", '<tool_call>{"'
+    ),
+    *new(LEXICON, "a<tool_call>{", "a<tool_call>x"),
+    *(THINK, END_THINK, TOOL_CALL, END_TOOL_CALL, IM_END, ENDOFTEXT),
+]
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_no_text_gets_past_the_grammar(name, data) -> None:
+    """At each step the tokens that are let through are those behind which the text is still one of the outline.
+
+    Judged by reading all that was written with a scanner of its own: behind the call's marker, or the thought, stands
+    what the grammar takes. What is said to be refused is refused, and what narrowing leaves out too.
+    """
+    dialect, specials = DIALECTS[name]
+    triggered = data.draw(st.booleans())
+    bound = thinking(
+        data.draw(st.sampled_from([0, 3, 20, 1000])), MARKED["</think>"] if specials else b"</think>"
+    )
+    thinks = data.draw(st.booleans())
+    outlined = outline(
+        dialect, specials, triggered=triggered, bound=bound if thinks else None, thinking=thinks
+    )
+    guided = guide(outlined, TEXTS, others=OTHERS)
+    written, source = b"", random.Random(data.draw(st.integers(0, 2**32)))
+    for _ in range(40):
+        may = guided.allows(everything(LEXICON))
+        refused, narrowed = guided.refused(), guided.narrow()
+        if refused is not None:
+            assert sorted(refused.tolist()) == np.flatnonzero(~may).tolist()
+            some = source.sample(LIKELY, 8)
+            assert may[some].tolist() == [judged(outlined, written, token) for token in some]
+        assert narrowed is None or set(np.flatnonzero(may).tolist()) <= set(narrowed.tolist())
+        choice = [token for token in LIKELY if may[token]] or np.flatnonzero(may).tolist()
+        token = source.choice(choice)
+        guided.accept(token)
+        if token in EOG:
+            return
+        written += guided.marked.get(token) or LEXICON.pieces[token]
+        assert judged(outlined, written)
+
+
+def judged(outlined: Outline, written: bytes, token: int | None = None) -> bool:
+    """Whether `written`, and a token behind it, is the beginning of a text that the outline takes."""
+    if token is not None:
+        if token in EOG:
+            return True
+        if token in LEXICON.marked and token not in outlined.specials:
+            return False
+        written += LEXICON.marked.get(token) or LEXICON.pieces[token]
+    found = grammar_text(outlined, written)
+    return found is None or any(text.startswith(found[1]) for text in found[0])
+
+
+def grammar_text(outlined: Outline, written: bytes) -> tuple[Many[bytes], bytes] | None:
+    """The texts of the grammar that holds, and what stands there; None if none holds yet."""
+    channels = Channels(outlined.reading)
+    for at in range(len(written)):
+        if not outlined.triggered and not channels.thinking:
+            return TEXTS, written[at:]
+        told = channels.feed(written[at : at + 1])
+        if outlined.triggered and channels.place == "call":
+            texts = TEXTS if channels.calls == outlined.reading.dialect.calls else OTHERS[0]
+            return texts, b"".join(data for channel, data in told if channel == "call") + written[at + 1 :]
+    return (TEXTS, b"") if not outlined.triggered and not channels.thinking else None

@@ -1,0 +1,51 @@
+"""Bare texts: what a marker ends, and nothing that would end sooner."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from b3node.grammar.emit.unquoted import COUNTED, STATES, Bare, texts_before
+from b3node.grammar.gbnf import library
+from b3node.grammar.gbnf.rules import Rules, printed
+from b3node.grammar.languages.algebra import Algebra
+from b3node.grammar.languages.charset import ANY
+from tests.grammar.drawing import Grammar
+
+MARKERS = ["</p>", "\n</p>\n", "abab", "aa", "<"]
+
+
+@pytest.mark.parametrize("until", MARKERS)
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_a_text_is_followed_by_its_marker_and_has_it_nowhere_else(until, data):
+    """Not even together with the marker's own first letters."""
+    text = data.draw(st.text([*until, "x"], max_size=12))
+    algebra = Algebra()
+    ended = (text + until).find(until) == len(text)
+    assert algebra.matches(algebra.table(texts_before(until)), text) == ended
+
+
+@pytest.mark.parametrize("until", MARKERS)
+@pytest.mark.parametrize(
+    "lang",
+    [
+        lambda algebra: algebra.repeat(algebra.chars(ANY), 3, 5),
+        lambda algebra: algebra.repeat(algebra.chars(ANY), COUNTED),
+        lambda algebra: algebra.table(library.format_table("date")),
+        lambda algebra: algebra.both([algebra.table(library.format_table("uri")), algebra.negate(algebra.text("a:"))]),
+    ],
+    ids=["length", "least length", "format", "format and more"],
+)  # fmt: skip
+def test_what_is_written_is_in_the_language(lang, until):
+    """With the marker behind it and nowhere in it."""
+    algebra, rules = Algebra(), Rules(4 * STATES)
+    row, exact = Bare(algebra, rules).text(lang(algebra), until, ('"|"',))
+    assert exact
+    assert row is not None
+    grammar = Grammar(printed(rules.cleaned(rules.of(row)) or [], {}))
+    for seed in range(20):
+        text, mark, rest = grammar.draw(seed, 200).rpartition("|")
+        assert (mark, rest) == ("|", "")
+        assert algebra.matches(lang(algebra), text)
+        assert (text + until).find(until) == len(text)

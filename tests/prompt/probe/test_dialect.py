@@ -1,0 +1,152 @@
+"""What is read off templates about their models' spelling, for all families at hand."""
+
+from __future__ import annotations
+
+import os
+import re
+from functools import cache
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from b3node.dialects.dialect import GENERIC, Span
+from b3node.prompt.probe.capabilities import probe
+from b3node.prompt.probe.dialect import Learned, learn, with_tags
+from b3node.prompt.probe.literals import seam
+from b3node.prompt.probe.samples import KEY, NAME, Samples
+from b3node.prompt.template.call_writer import spell
+from b3node.prompt.template.chat_template import ChatTemplate
+from b3node.prompt.template.conversation import Call
+from tests.prompt.corpus import ALL, compiled
+from tests.zoo.templates import CHATML, TOOLS
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "dialects.txt"
+
+
+@cache
+def learned(name: str) -> Learned:
+    """The dialect of a template of the corpus."""
+    return learn(*compiled(name))
+
+
+def described(name: str) -> str:
+    """What was found, for a person to read."""
+    found = learned(name)
+    dialect, thoughts = found.dialect, found.thoughts
+    lines = [f"== {name}"]
+    if thoughts:
+        sides = [thoughts.span.open, thoughts.lead, thoughts.trail, thoughts.span.close, thoughts.after]
+        by_itself = "always" if thoughts.always else thoughts.switch or "asked in words"
+        lines.append(f"thought  {' '.join(map(repr, sides))}  ({by_itself})")
+    if dialect.text:
+        lines.append(f"text     {dialect.text.open!r} {dialect.text.close!r}")
+    two = [Call(f"id{n}", NAME, {KEY: "v", "n": n, "o": {"a": [True, None]}}) for n in (1, 2)]
+    for kind, calls in (("calls", dialect.calls), *(("also", each) for each in dialect.also)):
+        assert calls is not None
+        lines.append(f"{kind:9}{spell(two[: 1 if calls.alone and calls != GENERIC else 2], calls)!r}")
+    lines += [f"skipped  {' '.join(map(repr, dialect.skipped))}"] if dialect.skipped else []
+    lines += ["explained in the prompt"] if found.explained else []
+    return "\n".join(lines)
+
+
+def test_what_was_found_is_known() -> None:
+    """A golden file for people: each family's thoughts, text and calls, as its template spells them."""
+    if len(ALL) < 10:
+        pytest.skip("the shared templates are not here")
+    table = "\n\n".join(described(str(name)) for name in ALL) + "\n"
+    if os.environ.get("B3NODE_GOLDEN") == "write":
+        GOLDEN.write_text(table, "utf-8")
+    assert table == GOLDEN.read_text("utf-8")
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_template_that_writes_calls_is_understood(name) -> None:
+    """Nothing that a template writes is taken for unknown: spelling the same calls again gives what it wrote."""
+    template, able = compiled(name)
+    if not able.calls:
+        return
+    arguments: list[dict[str, object]] = [{KEY: 'a "b"', "q": 7, "r": {"l": [1.5, "x"]}}, {KEY: "c"}]
+    arguments = arguments[: 2 if able.parallel else 1]
+    written = Samples(template, able).calls(*arguments)
+    calls = [Call(f"call{n:05}", NAME, each) for n, each in enumerate(arguments, 1)]
+    dialect = learned(name).dialect
+
+    spelled = [spell(calls, how) for how in (dialect.calls, *dialect.also) if how]
+    assert any(_same(each) in _same(written) for each in spelled), (spelled, written)
+
+
+def _same(text: str) -> str:
+    """Without white space, and without what differs from call to call or is one value's spelling in two ways."""
+    text = text.replace(f"to={NAME}<|message|><", "to=<|message|><")  # a name where another name follows
+    return re.sub(r"\s|\"?call0000\d\"?|\"\d\"", "", text).replace("'", '"').replace('\\"', '"')
+
+
+def test_a_template_without_calls_is_given_the_generic_spelling() -> None:
+    """The embedded model's template is such a one: it is told how to call."""
+    found = learn(ChatTemplate(CHATML), probe(ChatTemplate(CHATML)))
+
+    assert found.calls == GENERIC
+    assert found.explained
+    assert found.thoughts is None
+
+
+def test_tags_in_the_vocabulary_are_thoughts_although_the_template_knows_of_none() -> None:
+    """Some models think and their template does not say so; where it does, its own spelling stands."""
+    plain = learn(ChatTemplate(CHATML), probe(ChatTemplate(CHATML)))
+    own = learn(ChatTemplate(TOOLS), probe(ChatTemplate(TOOLS)))
+
+    assert with_tags(plain).dialect.thought == Span("<think>", "</think>")
+    assert with_tags(own) == own
+
+
+def test_a_spelling_that_fits_nothing_is_not_guessed() -> None:
+    """A template that writes calls as prose gets the generic spelling, explained."""
+    source = (
+        "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% for c in m.tool_calls or [] %}I call {{ c.function.name }}"
+        " with{% for k, v in c.function.arguments.items() %} {{ v }} for {{ k }}{% endfor %}.{% endfor %}\n{% endfor %}"
+    )
+    template = ChatTemplate(source)
+    found = learn(template, probe(template))
+
+    assert found.calls == GENERIC
+    assert found.explained
+
+
+def test_what_is_learned_travels_as_data() -> None:
+    """It is sent between processes and may be kept."""
+    found = learned("zoo-tools").dialect
+
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(found), type=type(found)) == found
+
+
+@pytest.mark.parametrize(
+    ("before", "middle", "after", "parts"),
+    [
+        ("<c>\n", "\n</c>\n<c>\n", "\n</c>", ("\n</c>", "\n", "<c>\n")),
+        ("<calls><call>", "</call><call>", "</call></calls>", ("</call>", "", "<call>")),
+        ("[", ", ", "]", ("", ", ", "")),
+        ("<l>\n", "\n", "\n</l>", ("", "\n", "")),
+        (">\n<p=", "\n</p>\n<p=", "\n</p>\n</f>", ("\n</p>", "\n", "<p=")),
+    ],
+)
+def test_what_stands_between_two_is_taken_apart_at_markers(before, middle, after, parts) -> None:
+    """Equal characters alone would cut through markers; white space belongs to neither side."""
+    found = seam(before, middle, after)
+
+    assert (found.close, found.between, found.open) == parts
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.sampled_from(["<a>", "</a>", "<b c=", "[X]", "\n", " ", "x", "{", "}"]), max_size=5),
+    st.lists(st.sampled_from(["<a>", "</a>", "<b c=", "[X]", "\n", " ", "x", "{", "}"]), max_size=5),
+    st.lists(st.sampled_from(["<a>", "</a>", "<b c=", "[X]", "\n", " ", "x", "{", "}"]), max_size=5),
+)
+def test_no_seam_loses_a_character(before, middle, after) -> None:
+    """The three parts are the middle, whatever stands around it."""
+    found = seam("".join(before), "".join(middle), "".join(after))
+
+    assert found.close + found.between + found.open == "".join(middle)
+    assert "".join(after).startswith(found.close)

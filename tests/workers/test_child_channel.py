@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import socket
+import struct
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+
+from b3node.workers.child_channel import Line
+from b3node.workers.frames import frame
+
+
+class Word(msgspec.Struct, frozen=True):
+    text: str
+
+
+@pytest.fixture
+def pair() -> Iterator[tuple[Line[Word], socket.socket]]:
+    """A child's line, and the front's end of it."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        yield Line(theirs, Word), ours
+
+
+def say(front: socket.socket, *texts: str) -> None:
+    front.sendall(b"".join(frame(msgspec.msgpack.encode(Word(text))) for text in texts))
+
+
+def test_what_has_come_is_received_at_once(pair) -> None:
+    """Without waiting there may be nothing; with waiting there is something."""
+    line, front = pair
+
+    assert line.receive(wait=False) == ()
+    say(front, "a", "b")
+    assert line.receive(wait=True) == (Word("a"), Word("b"))
+    assert line.receive(wait=False) == ()
+
+
+def test_messages_are_taken_one_by_one(pair) -> None:
+    """`next` keeps those that came along with the first."""
+    line, front = pair
+    say(front, "a", "b")
+
+    assert [line.next(), line.next()] == [Word("a"), Word("b")]
+    assert line.receive(wait=False) == ()
+
+
+def test_a_front_that_closes_is_gone(pair) -> None:
+    """The end of the line is told as None, to those who wait and to those who do not."""
+    line, front = pair
+    front.close()
+
+    assert line.receive(wait=False) is None
+    assert line.receive(wait=True) is None
+    assert line.next() is None
+
+
+def test_a_child_may_go_on_talking_to_a_front_that_is_gone(pair) -> None:
+    """Sending does not raise; the child learns from its next `receive` that it is over."""
+    line, front = pair
+    front.close()
+
+    line.send(Word("x" * 1_000_000))
+    line.send(Word("y"))
+    assert line.receive(wait=False) is None
+
+
+def test_a_front_that_is_reset_is_gone() -> None:
+    """A line that breaks is the same as one that ends."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        front = socket.create_connection(server.getsockname())
+        theirs, _ = server.accept()
+        with theirs:
+            front.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            front.close()
+
+            assert Line(theirs, Word).next() is None
