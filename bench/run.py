@@ -32,7 +32,7 @@ from bench import build, machine, picture, table
 from bench.load import LoadError
 from bench.repetition import RESULTS, measure
 from bench.scenarios import FULL, QUICK, SCENARIOS
-from bench.servers import ServerError, b3node, llama_server
+from bench.servers import EARLIER, ServerError, b3node, earlier, llama_server
 
 
 def main() -> int:
@@ -44,7 +44,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     try:
         model = Path(options.model) if options.model else embedded.find()
-        if not options.without_llama_server:
+        if not (options.without_llama_server or options.against):
             build.ensure()
         result = _run(options, model)
     except (build.BuildError, embedded.EmbeddedModelError, ServerError, LoadError) as error:
@@ -61,6 +61,7 @@ def _options() -> argparse.Namespace:
     add("--only", type=_names, default=list(SCENARIOS), metavar="A,B", help=f"of: {', '.join(SCENARIOS)}")
     add("--repetitions", type=int, help="how often each server is started and measured [2; 1 with --quick]")
     add("--without-llama-server", action="store_true", help="b3node and the raw loop alone; builds nothing")
+    add("--against", type=Path, help="a checkout of an earlier b3node, instead of llama-server; no bars")
     add("--model", help="a GGUF file [the embedded model]")
     add("--name", help="name of the files in bench/results [scale and time]")
     return parser.parse_args()
@@ -78,7 +79,11 @@ def _names(given: str) -> list[str]:
 def _run(options: argparse.Namespace, model: Path) -> dict[str, Any]:
     """All repetitions, as builtins."""
     scale = QUICK if options.quick else FULL
-    plans = [b3node(model)] if options.without_llama_server else [b3node(model), llama_server(model)]
+    plans = [b3node(model)]
+    if options.against:
+        plans.append(earlier(model, options.against))
+    elif not options.without_llama_server:
+        plans.append(llama_server(model))
     about = machine.describe(model)
     print(machine.one_line(about))
     repetitions = []
@@ -92,16 +97,25 @@ def _run(options: argparse.Namespace, model: Path) -> dict[str, Any]:
         "scale": msgspec.to_builtins(scale),
         "commands": {plan.name: plan.shown for plan in plans},
         "repetitions": msgspec.to_builtins(repetitions),
-        "table": table.plain(table.lines(repetitions, judge=scale is FULL)),
+        "theirs": EARLIER if options.against else table.THEIRS,
+        "table": table.plain(_lines(repetitions, options)),
     }
+
+
+def _lines(repetitions: list[table.Repetition], options: argparse.Namespace) -> list[table.Line]:
+    """Returns the table: bars are judged at full scale against llama-server only."""
+    theirs = EARLIER if options.against else table.THEIRS
+    return table.lines(repetitions, judge=not (options.quick or options.against), theirs=theirs)
 
 
 def _report(result: dict[str, Any], name: str) -> None:
     found = msgspec.convert(result["table"], list[table.Line])
     below = f"{machine.one_line(result['machine'])}; {result['at']}; scale {result['scale']['name']}"
     (RESULTS / f"{name}.json").write_bytes(msgspec.json.format(msgspec.json.encode(result)) + b"\n")
-    (RESULTS / f"{name}.svg").write_text(picture.draw(found, title="b3node beside llama-server", below=below))
-    print(f"\n{table.text(found)}\n\n{RESULTS / name}.json, .svg")
+    (RESULTS / f"{name}.svg").write_text(
+        picture.draw(found, title=f"b3node beside {result['theirs']}", below=below)
+    )
+    print(f"\n{table.text(found, result['theirs'])}\n\n{RESULTS / name}.json, .svg")
 
 
 if __name__ == "__main__":

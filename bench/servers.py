@@ -37,6 +37,8 @@ from bench.processes import cpu_seconds, memory_mb, tree
 CELLS: Final = 16_384
 """Cells of the cache: what b3node takes by default for this model."""
 SLOTS: Final = 16
+EARLIER: Final = "earlier"
+"""Name of the b3node of another checkout."""
 LOAD_WITHIN: Final = 120.0
 """Seconds that a server may take to start."""
 _POLL: Final = 0.02
@@ -100,6 +102,12 @@ def b3node(model: Path) -> Plan:
     """b3node as it comes."""
     command = (sys.executable, "-m", "b3node.cli.main", "serve", "--model", f"{MODEL_ID}={model}")
     return Plan("b3node", command, "/readyz", environment())
+
+
+def earlier(model: Path, checkout: Path) -> Plan:
+    """b3node as another checkout has it, with the libraries of this environment."""
+    command = (sys.executable, "-P", "-m", "b3node.cli.main", "serve", "--model", f"{MODEL_ID}={model}")
+    return Plan(EARLIER, command, "/readyz", environment() | {"PYTHONPATH": str(checkout.resolve())})
 
 
 def llama_server(model: Path) -> Plan:

@@ -132,22 +132,23 @@ def with_raw_share(found: Round) -> Round:
     }
 
 
-def lines(repetitions: Sequence[Repetition], *, judge: bool) -> list[Line]:
-    """The rows of which anything was measured; with `judge`, held against their bars."""
+def lines(repetitions: Sequence[Repetition], *, judge: bool, theirs: str = THEIRS) -> list[Line]:
+    """Returns the rows of which anything was measured; with `judge`, held against their bars.
+
+    `theirs` names the server that b3node is compared with; its values are in `Line.llama_server`.
+    """
     rounds: dict[str, list[Round]] = {}
     for repetition in repetitions:
         for scenario, more in repetition.rounds.items():
             rounds.setdefault(scenario, []).extend(map(with_raw_share, more))
-    found = (_line(row, rounds.get(row.scenario, []), judge=judge) for row in ROWS)
+    found = (_line(row, rounds.get(row.scenario, []), theirs, judge=judge) for row in ROWS)
     return [line for line in found if line.b3node or line.llama_server]
 
 
-def text(found: Sequence[Line]) -> str:
-    """The table for a terminal."""
-    cells: list[tuple[str, ...]] = [
-        ("", "b3node", "llama-server", "ratio", "(quartiles)", "pairs", "bar", "")
-    ]
-    cells += [_cells(line) for line in found]
+def text(found: Sequence[Line], theirs: str = THEIRS) -> str:
+    """Returns the table for a terminal."""
+    cells: list[tuple[str, ...]] = [("", "b3node", theirs, "ratio", "(quartiles)", "pairs", "bar", "")]
+    cells += [_cells(line, bars=theirs == THEIRS) for line in found]
     widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
     return "\n".join(
         "  ".join([row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))])
@@ -163,9 +164,9 @@ def number(value: float | None) -> str:
     return f"{value:.{digits}f}"
 
 
-def _line(row: Row, rounds: Sequence[Round], *, judge: bool) -> Line:
-    ours, theirs = (summary(values(rounds, name, row.measure)) for name in (OURS, THEIRS))
-    ratio = summary(ratios(rounds, OURS, THEIRS, row.measure)) if row.compares else None
+def _line(row: Row, rounds: Sequence[Round], other: str, *, judge: bool) -> Line:
+    ours, theirs = (summary(values(rounds, name, row.measure)) for name in (OURS, other))
+    ratio = summary(ratios(rounds, OURS, other, row.measure)) if row.compares else None
     judged = ratio if row.judged == "ratio" else ours
     met = _met(row, judged.median) if judge and judged else None
     return Line(row=row, b3node=ours, llama_server=theirs, ratio=ratio, met=met)
@@ -177,7 +178,7 @@ def _met(row: Row, value: float) -> bool | None:
     return value <= row.at_most if row.at_most is not None else None
 
 
-def _cells(line: Line) -> tuple[str, ...]:
+def _cells(line: Line, *, bars: bool) -> tuple[str, ...]:
     row, spread = line.row, line.spread
     title = f"{row.title} ({row.unit})" if row.unit else row.title
     quartiles = f"({number(spread.lower)} .. {number(spread.upper)})" if spread and spread.count > 1 else ""
@@ -186,7 +187,7 @@ def _cells(line: Line) -> tuple[str, ...]:
     medians = (
         number(found.median if found else None) for found in (line.b3node, line.llama_server, line.ratio)
     )
-    return (title, *medians, quartiles, count, _bar(row), verdict)
+    return (title, *medians, quartiles, count, _bar(row) if bars else "", verdict)
 
 
 def _bar(row: Row) -> str:

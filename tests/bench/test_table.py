@@ -124,6 +124,16 @@ def test_the_table_says_what_missed_its_bar() -> None:
     assert "b3node >= 0.950" in reused
 
 
+def test_an_earlier_checkout_is_compared_without_bars() -> None:
+    """The other column bears its name, and bars, which are for llama-server, are not shown."""
+    runs = [Repetition(0.0, {"clients_1": [{"b3node": {"tokens_s": 3.0}, "earlier": {"tokens_s": 2.0}}]})]
+
+    head, row = text(lines(runs, judge=False, theirs="earlier"), "earlier").splitlines()
+
+    assert head.split()[:3] == ["b3node", "earlier", "ratio"]
+    assert row.split() == ["1", "client", "(tokens/s)", "3.00", "2.00", "1.50", "1"]
+
+
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.title)
 def test_every_row_is_of_a_scenario_that_exists(row: Row) -> None:
     """A row that no scenario fills would silently never be judged."""
