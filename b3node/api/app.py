@@ -8,7 +8,7 @@ from litestar.plugins import PluginProtocol
 from b3node.api.client import STALL_SECONDS
 from b3node.api.exception_handlers import HANDLERS
 from b3node.api.headers import stamp
-from b3node.api.host_check import Access
+from b3node.api.host_check import HostCheck
 from b3node.api.middleware import Exchange
 from b3node.api.models import models_route
 from b3node.api.openapi import openapi_route
@@ -19,7 +19,7 @@ from b3node.service.node import Node
 
 def create_app(
     node: Node,
-    access: Access = Access(),  # noqa: B008 - frozen
+    host_check: HostCheck = HostCheck(),  # noqa: B008 - frozen
     *,
     stall_seconds: float = STALL_SECONDS,
 ) -> Litestar:
@@ -27,7 +27,7 @@ def create_app(
 
     Args:
         node: what it serves.
-        access: the names and origins that are let in; by default loopback's names and no web page.
+        host_check: the names and origins that are let in; by default loopback's names and no web page.
         stall_seconds: how long one write may wait for a client that does not read.
     """
     app = _Application(
@@ -46,7 +46,7 @@ def create_app(
         openapi_config=None,
         request_max_body_size=None,  # the endpoint counts for itself, and no other route reads a body
     )
-    app.asgi_handler = Exchange(app.asgi_handler, node, access)
+    app.asgi_handler = Exchange(app.asgi_handler, node, host_check)
     return app
 
 

@@ -1,4 +1,4 @@
-"""What happens to every request alike, whatever its path: a record, the access check, a log line.
+"""What happens to every request alike, whatever its path: a record, the host check, a log line.
 
 This wraps the whole of Litestar, because middleware does not run for paths and methods that do not exist.
 """
@@ -12,7 +12,7 @@ from litestar.enums import ScopeType
 from litestar.types import ASGIApp, HTTPScope, Receive, Scope, Send
 
 from b3node.api.exception_handlers import AnyRequest, refused
-from b3node.api.host_check import Access
+from b3node.api.host_check import HostCheck
 from b3node.errors import Refusal
 from b3node.ids import new_request_id
 from b3node.service import log
@@ -27,10 +27,10 @@ _QUIET: Final = frozenset({"/healthz", "/readyz"})
 class Exchange:
     """An ASGI application around another one."""
 
-    def __init__(self, app: ASGIApp, node: Node, access: Access) -> None:
+    def __init__(self, app: ASGIApp, node: Node, host_check: HostCheck) -> None:
         self._app = app
         self._node = node
-        self._access = access
+        self._host_check = host_check
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves a request; a client's own `x-request-id` is ignored."""
@@ -55,7 +55,7 @@ class Exchange:
 
     async def _serve(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
         try:
-            self._access.check(scope["headers"])
+            self._host_check.check(scope["headers"])
         except Refusal as refusal:
             request: AnyRequest = Request(scope)
             await refused(request, refusal).to_asgi_response(app=None, request=request)(scope, receive, send)

@@ -7,7 +7,7 @@ import socket
 from collections.abc import Iterable
 
 from b3node.api.app import create_app
-from b3node.api.host_check import Access
+from b3node.api.host_check import HostCheck
 from b3node.api.server import Server, serve
 from b3node.config import Config
 from b3node.service import respond
@@ -20,8 +20,8 @@ __all__ = ["front", "serve", "warm_up"]
 def front(config: Config, models: Iterable[ServedModel], listener: socket.socket, name: str) -> Server:
     """The server of a configured node on its bound socket, which is called `name` in URLs."""
     node = Node(config.node, models)
-    access = Access.on_loopback((*config.hosts, name), config.origins)
-    return Server(create_app(node, access), node, listener=listener)
+    host_check = HostCheck.on_loopback((*config.hosts, name), config.origins)
+    return Server(create_app(node, host_check), node, listener=listener)
 
 
 def warm_up() -> None:

@@ -13,7 +13,7 @@ from typing import Any, Self
 import uvloop
 
 from b3node.api.app import create_app
-from b3node.api.host_check import Access
+from b3node.api.host_check import HostCheck
 from b3node.api.http_protocol import Wire, WireLimits
 from b3node.api.server import Server, Shutdown
 from b3node.service import log
@@ -21,7 +21,7 @@ from b3node.service.node import Limits, Node
 from tests.service.fakes import MODEL, FakeModel
 
 TIMEOUT = 10.0
-LIMITS, ACCESS, WIRE = Limits(), Access(), WireLimits()
+LIMITS, HOST_CHECK, WIRE = Limits(), HostCheck(), WireLimits()
 SHUTDOWN = Shutdown(drain_seconds=5.0, goodbye_seconds=1.0)
 
 
@@ -85,7 +85,7 @@ class Running:
 def serving(
     *models: FakeModel,
     limits: Limits = LIMITS,
-    access: Access = ACCESS,
+    host_check: HostCheck = HOST_CHECK,
     shutdown: Shutdown = SHUTDOWN,
     wire: WireLimits = WIRE,
     stall_seconds: float = 5.0,
@@ -97,7 +97,7 @@ def serving(
 
     async def main() -> None:
         node = Node("n1", models, limits=limits)
-        app = create_app(node, access, stall_seconds=stall_seconds)
+        app = create_app(node, host_check, stall_seconds=stall_seconds)
         protocol = type("QuickWire", (Wire,), {"limits": wire})
         server = Server(app, node, shutdown=shutdown, wire=protocol)
         running = Running(node, server, asyncio.get_running_loop())

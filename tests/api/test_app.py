@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from b3node.api.app import create_app
-from b3node.api.host_check import Access
+from b3node.api.host_check import HostCheck
 from b3node.api.models import model_list
 from b3node.errors import HTTP, Code
 from b3node.prompt.traits import Traits
@@ -132,7 +132,7 @@ def test_head_is_get_without_a_body(node: Running, path: str) -> None:
 
 def test_a_malformed_host_is_a_bad_request() -> None:
     """The router's own objections are told in our words."""
-    with serving(FakeModel(), access=Access(hosts=None)) as node:
+    with serving(FakeModel(), host_check=HostCheck(hosts=None)) as node:
         answer = ask(node, get("/healthz").replace(b"localhost", b"x/skip"))
 
     assert (answer.status, answer.code) == (400, "invalid_request")

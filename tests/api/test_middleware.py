@@ -12,7 +12,7 @@ from litestar.exceptions import InternalServerException
 
 from b3node.api.exception_handlers import on_http_exception
 from b3node.api.headers import record_of
-from b3node.api.host_check import Access
+from b3node.api.host_check import HostCheck
 from b3node.api.middleware import Exchange
 from b3node.service import log
 from b3node.service.node import Node
@@ -43,7 +43,7 @@ def test_an_exception_that_comes_too_late_for_an_answer_is_logged(lines: list[st
     async def broken(*_: Any) -> None:
         raise RuntimeError("late")
 
-    exchange = Exchange(broken, Node("n1", []), Access())
+    exchange = Exchange(broken, Node("n1", []), HostCheck())
     with pytest.raises(RuntimeError, match="late"):
         asyncio.run(exchange(scope(), nothing, nothing))
     bug, request = map(json.loads, lines)
@@ -61,7 +61,7 @@ def test_what_is_not_http_passes_through(lines: list[str]) -> None:
     async def application(given: Any, *_: Any) -> None:
         seen.append(given)
 
-    asyncio.run(Exchange(application, Node("n1", []), Access())(scope(type="websocket"), nothing, nothing))
+    asyncio.run(Exchange(application, Node("n1", []), HostCheck())(scope(type="websocket"), nothing, nothing))
 
     assert [given["type"] for given in seen] == ["websocket"]
     assert lines == []
