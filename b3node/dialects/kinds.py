@@ -7,9 +7,11 @@ else leaves a value free, and so does a schema that takes more than `MOST` steps
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, Literal
 from urllib.parse import unquote
 
+JsonType = Literal["null", "boolean", "number", "string", "array", "object"]
+"""The six types of JSON values; numbers are one type, with a fraction or without."""
 Kinds = frozenset[str]
 """JSON Schema's names of types; "number" comes with "integer"."""
 
@@ -45,12 +47,23 @@ def element(schema: object, root: object) -> object:
     return _either([part["items"] for part in parts if "items" in part])
 
 
-def kind_of(value: object) -> str:
-    """The kind of a JSON value."""
+def json_type(value: object) -> JsonType:
+    """Returns the JSON type of a value as a JSON parser gives it."""
+    if value is None:
+        return "null"
     if isinstance(value, bool):
         return "boolean"
-    names = {int: "integer", float: "number", str: "string", list: "array", dict: "object"}
-    return names.get(type(value), "null")
+    if isinstance(value, int | float):
+        return "number"
+    if isinstance(value, str):
+        return "string"
+    return "array" if isinstance(value, list) else "object"
+
+
+def kind_of(value: object) -> str:
+    """Returns the JSON type of a value, where an integer that is written as one is an "integer"."""
+    kind = json_type(value)
+    return "integer" if kind == "number" and isinstance(value, int) else kind
 
 
 def _either(schemas: list[object]) -> object:

@@ -7,8 +7,8 @@ place, what it does not enforce.
 
 from __future__ import annotations
 
-from b3node.grammar.constraints.resolve import Obligations
-from b3node.grammar.constraints.shapes import lit
+from b3node.grammar.constraints.literals import lit
+from b3node.grammar.constraints.resolve import SchemaResolver
 from b3node.grammar.emit.compiler import Compiler
 from b3node.grammar.gbnf import library
 from b3node.grammar.inexact import Inexact
@@ -62,8 +62,8 @@ def conforms(
         Refusal: as `schema_to_gbnf`, where the value's type and members lead to what cannot be read.
     """
     try:
-        obligations = obligations_of(schema, limits)
-        return obligations.meets(value, lit(obligations.document.root))
+        resolver = resolver_of(schema, limits)
+        return resolver.meets(value, lit(resolver.document.root))
     except Inexact as error:
         raise refusal(error, param) from None
     except (TooLarge, RecursionError):
@@ -82,8 +82,8 @@ def exact(schema: object, limits: Limits, budget: Budget | None = None) -> str:
         Inexact: with the place and the reason.
     """
     try:
-        obligations = obligations_of(schema, limits, budget)
-        text = Compiler(obligations, max_rules=limits.rules, max_states=limits.states).grammar()
+        resolver = resolver_of(schema, limits, budget)
+        text = Compiler(resolver, max_rules=limits.rules, max_states=limits.states).grammar()
     except TooLarge:
         raise Inexact("", "the patterns together need too many states") from None
     except RecursionError:
@@ -92,9 +92,9 @@ def exact(schema: object, limits: Limits, budget: Budget | None = None) -> str:
     return text
 
 
-def obligations_of(
-    schema: object, limits: Limits, budget: Budget | None = None, kind: type[Obligations] = Obligations
-) -> Obligations:
+def resolver_of(
+    schema: object, limits: Limits, budget: Budget | None = None, kind: type[SchemaResolver] = SchemaResolver
+) -> SchemaResolver:
     """The obligations of a schema within the bounds. Raises `Inexact` otherwise."""
     if budget is None:
         budget = Budget(limits.steps)

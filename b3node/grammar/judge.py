@@ -24,9 +24,13 @@ from typing import Any, Final
 import msgspec
 
 from b3node.contract.request import FunctionTool
-from b3node.grammar.constraints.resolve import Obligations
-from b3node.grammar.constraints.shapes import Array, Lits, Object, Text, lit
-from b3node.grammar.constraints.values import canonical, type_of
+from b3node.dialects.kinds import json_type
+from b3node.grammar.constraints.array_shape import ArrayShape
+from b3node.grammar.constraints.literals import Lits, lit
+from b3node.grammar.constraints.object_shape import ObjectShape
+from b3node.grammar.constraints.resolve import SchemaResolver
+from b3node.grammar.constraints.shapes import StringShape
+from b3node.grammar.constraints.values import canonical
 from b3node.grammar.inexact import Inexact
 from b3node.grammar.languages.algebra import ALL, Algebra, Lang, TooLarge
 from b3node.grammar.schema.budget import Budget
@@ -94,7 +98,7 @@ class _Verdicts:
             return _by_keywords(self._schema, value)
 
 
-class _Reading(Obligations):
+class _Reading(SchemaResolver):
     """The compiler's reading of a schema, for one verdict."""
 
     def __init__(self, schema: object) -> None:
@@ -123,13 +127,13 @@ class _Reading(Obligations):
 
     def _charge(self, value: dict[str, object] | list[object], lits: Lits) -> None:
         """Counts what looking at a value takes beside its parts."""
-        for shape in self.shapes(lits, type_of(value)):
+        for shape in self.shapes(lits, json_type(value)):
             looks, whole = 0, False
-            if isinstance(shape, Object):
-                wide = len(shape.wide) * _LOOKS_PER_STEP // _PATTERNS_PER_STEP
-                looks = len(value) * (1 + len(shape.named) + wide + len(shape.clauses))
+            if isinstance(shape, ObjectShape):
+                wide = len(shape.name_sets) * _LOOKS_PER_STEP // _PATTERNS_PER_STEP
+                looks = len(value) * (1 + len(shape.properties) + wide + len(shape.clauses))
                 whole = shape.values is not None
-            elif isinstance(shape, Array):
+            elif isinstance(shape, ArrayShape):
                 looks = len(value) * (1 + len(shape.counts) + len(shape.clauses))
                 whole = shape.values is not None or bool(shape.unique)
             if whole and id(value) not in self._sizes:
@@ -140,7 +144,7 @@ class _Reading(Obligations):
 
     def _is_text(self, text: str, lits: Lits) -> bool:
         shapes = self.shapes(lits, "string")
-        return any(self._speaks(shape.lang, text) for shape in shapes if isinstance(shape, Text))
+        return any(self._speaks(shape.lang, text) for shape in shapes if isinstance(shape, StringShape))
 
     def _speaks(self, lang: Lang, text: str) -> bool:
         if lang == ALL:

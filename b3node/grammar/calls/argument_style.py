@@ -21,20 +21,12 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Final
 
-from b3node.dialects.kinds import ALL as ALL_KINDS, Kinds, kinds
-from b3node.grammar.constraints.name_classes import name_classes, names_of
-from b3node.grammar.constraints.resolve import Obligations
-from b3node.grammar.constraints.shapes import (
-    FALSE,
-    TOP,
-    TRUE,
-    Lits,
-    Object,
-    Type,
-    Witness,
-    lit,
-    names_required,
-)
+from b3node.dialects.kinds import ALL as ALL_KINDS, JsonType, Kinds, kinds
+from b3node.grammar.constraints.literals import FALSE, TRUE, Lits, lit
+from b3node.grammar.constraints.name_classes import name_classes, slot_names
+from b3node.grammar.constraints.object_shape import MemberWitness, ObjectShape, names_required
+from b3node.grammar.constraints.resolve import SchemaResolver
+from b3node.grammar.constraints.shapes import TOP
 from b3node.grammar.emit.compiler import Compiler
 from b3node.grammar.emit.unquoted import Bare
 from b3node.grammar.gbnf.rules import Row, Rules
@@ -52,7 +44,7 @@ _TYING: Final = (
 )  # fmt: skip
 """Keywords by which members need each other, or an object as a whole is told from others."""
 
-_LOOKALIKES: Final[tuple[Type, ...]] = ("number", "boolean", "null", "array", "object")
+_LOOKALIKES: Final[tuple[JsonType, ...]] = ("number", "boolean", "null", "array", "object")
 _WORDS: Final = ("true", "false", "null", "True", "False", "None")
 _SPACES: Final[Charset] = ((0x9, 0xA), (0xD, 0xD), (0x20, 0x20))
 _BEGINNINGS: Final[Charset] = union(
@@ -76,18 +68,18 @@ class Spelled(ABC):
     separator: Row = ()
     """What stands between two members."""
 
-    def __init__(self, obligations: Obligations, compiler: Compiler, marks: Marks) -> None:
-        self.obligations = obligations
+    def __init__(self, resolver: SchemaResolver, compiler: Compiler, marks: Marks) -> None:
+        self.resolver = resolver
         self.compiler = compiler
         self.marks = marks
         self.rules: Rules = compiler.rules
         self.notes: dict[str, None] = {}
-        self.bare = Bare(obligations.algebra, compiler.rules)
+        self.bare = Bare(resolver.algebra, compiler.rules)
 
     def whole(self) -> Row:
         """All arguments. Raises `Unsatisfiable` where no object conforms."""
-        lits = lit(self.obligations.document.root)
-        if not self.obligations.shapes(lits, "object"):
+        lits = lit(self.resolver.document.root)
+        if not self.resolver.shapes(lits, "object"):
             raise Unsatisfiable("", "no value can satisfy this schema")
         before, behind = self.around
         return (*before, *self.members(lits, behind))
@@ -104,20 +96,20 @@ class Spelled(ABC):
     # ---------------------------------------------------------------------------------- members
     def members(self, lits: Lits, end: Row) -> Row:
         """The members of the objects that meet an obligation, and `end`."""
-        shapes = [shape for shape in self.obligations.shapes(lits, "object") if isinstance(shape, Object)]
+        shapes = [shape for shape in self.resolver.shapes(lits, "object") if isinstance(shape, ObjectShape)]
         if len(shapes) > MAX_SHAPES:
             self.note(lits, tying=True)
             shapes = [self._common(shapes)]
         return (self.rules.of(*(self._shape(shape, lits, end) for shape in shapes)),)
 
-    def _shape(self, shape: Object, lits: Lits, end: Row) -> Row:
+    def _shape(self, shape: ObjectShape, lits: Lits, end: Row) -> Row:
         required = names_required(shape.clauses)
-        names = [] if shape.values is not None else names_of(shape)
+        names = [] if shape.values is not None else slot_names(shape)
         if shape.values is not None or shape.high >= 0 or not _is_simple(shape, required):
             self.note(lits, tying=True)
-        placed = [(name, self.obligations.at(shape, name)) for name in names]
+        placed = [(name, self.resolver.member_lits(shape, name)) for name in names]
         # A member that no value can be is left out; where it is required, nothing that follows comes to an end.
-        declared = [(name, at) for name, at in placed if name in required or not self.obligations.void(at, 1)]
+        declared = [(name, at) for name, at in placed if name in required or not self.resolver.is_void(at, 1)]
         if unwritten := {name for name, _ in declared if any(char < " " for char in name)}:
             self.note(lits, "properties")
             declared = [(name, at) for name, at in declared if name not in unwritten]
@@ -141,10 +133,10 @@ class Spelled(ABC):
             )
         return first
 
-    def _others(self, shape: Object, end: Row) -> tuple[int, int]:
+    def _others(self, shape: ObjectShape, end: Row) -> tuple[int, int]:
         """Any number of members that are not declared: the rules of them without and with a member before."""
-        classes = name_classes(self.obligations.algebra, shape, []) if shape.high != 0 else []
-        rows = [self.other(lang, lits) for lang, lits, _ in classes if not self.obligations.void(lits, 1)]
+        classes = name_classes(self.resolver.algebra, shape, []) if shape.high != 0 else []
+        rows = [self.other(lang, lits) for lang, lits, _ in classes if not self.resolver.is_void(lits, 1)]
         later = self.rules.new()
         for row in rows:
             self.rules.add(later, (*self.separator, *row, later))
@@ -152,20 +144,22 @@ class Spelled(ABC):
         first = [(*row, later) for row in rows]
         return self.rules.of(*(first if shape.low else [*first, end])), later
 
-    def _common(self, shapes: list[Object]) -> Object:
+    def _common(self, shapes: list[ObjectShape]) -> ObjectShape:
         """What the alternatives of an object have in common, and all the names that they have."""
-        names = dict.fromkeys(name for shape in shapes for name in names_of(shape))
-        at = {name: {self.obligations.at(shape, name) for shape in shapes} - {FALSE} for name in names}
+        names = dict.fromkeys(name for shape in shapes for name in slot_names(shape))
+        at = {name: {self.resolver.member_lits(shape, name) for shape in shapes} - {FALSE} for name in names}
         required = set.intersection(*(names_required(shape.clauses) for shape in shapes))
-        return Object(
-            named=tuple((name, next(iter(every)) if len(every) == 1 else TRUE) for name, every in at.items()),
-            clauses=frozenset(frozenset({Witness(name)}) for name in required),
+        return ObjectShape(
+            properties=tuple(
+                (name, next(iter(every)) if len(every) == 1 else TRUE) for name, every in at.items()
+            ),
+            clauses=frozenset(frozenset({MemberWitness(name)}) for name in required),
         )
 
     # ------------------------------------------------------------------------------------ notes
     def note(self, lits: Lits, *keywords: str, tying: bool = False) -> None:
         """Takes down that an obligation is not written as it is: its keywords, else all of it."""
-        nodes = [self.obligations.document[number >> 1] for number in sorted(lits)]
+        nodes = [self.resolver.document[number >> 1] for number in sorted(lits)]
         found = [
             child(node.pointer, keyword)
             for node in nodes
@@ -184,7 +178,7 @@ class Spelled(ABC):
         Where they stand like other values (`alike`), a text that reads like one is read as one. If that would not
         conform, such texts are not written; nor are blank ones, unless they may be (`blank`).
         """
-        lang, algebra = self.obligations.string_language(lits), self.obligations.algebra
+        lang, algebra = self.resolver.string_language(lits), self.resolver.algebra
         if alike and self.confusable(lits):
             lang = algebra.both([lang, algebra.table(texts_alone())])
         if not blank:
@@ -204,12 +198,12 @@ class Spelled(ABC):
         return any(
             shapes != (TOP[kind],) and (shapes or kind in read)
             for kind in _LOOKALIKES
-            for shapes in [self.obligations.shapes(lits, kind)]
+            for shapes in [self.resolver.shapes(lits, kind)]
         )
 
     def read(self, lits: Lits) -> Kinds:
         """The kinds that a value may be of, for all that whoever reads it sees."""
-        document = self.obligations.document
+        document = self.resolver.document
         said = [document[number >> 1].value for number in lits if not number & 1]
         root = document[document.root].value
         return frozenset[str]().union(*(kinds(schema, root) for schema in said)) if said else ALL_KINDS
@@ -231,6 +225,6 @@ def texts_with_something() -> Table:
     return automaton.build(algebra, algebra.negate(algebra.repeat(algebra.chars(_SPACES), 0)))
 
 
-def _is_simple(shape: Object, required: set[str]) -> bool:
+def _is_simple(shape: ObjectShape, required: set[str]) -> bool:
     """Whether members need nothing of each other."""
     return len(shape.clauses) == len(required) and shape.low <= max(len(required), 1)

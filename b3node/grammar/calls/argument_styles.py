@@ -7,17 +7,20 @@ from collections.abc import Iterator
 from typing import Final
 
 from b3node.dialects.dialect import NestedArguments, QuotedArguments, TaggedArguments
+from b3node.dialects.kinds import JsonType
 from b3node.grammar.calls.argument_style import Spelled
-from b3node.grammar.constraints.resolve import Obligations
-from b3node.grammar.constraints.shapes import TOP, TYPES, Array, Lits, Type, lit
+from b3node.grammar.constraints.array_shape import ArrayShape
+from b3node.grammar.constraints.literals import Lits, lit
+from b3node.grammar.constraints.resolve import SchemaResolver
+from b3node.grammar.constraints.shapes import TOP, TYPES
 from b3node.grammar.emit.compiler import Compiler
 from b3node.grammar.gbnf.rules import Row, Times
 from b3node.grammar.gbnf.special_tokens import Marks
 from b3node.grammar.gbnf.strings import literal
 from b3node.grammar.languages.algebra import ALL, Lang
 
-_REST: Final[tuple[Type, ...]] = tuple(kind for kind in TYPES if kind != "string")
-_SCALARS: Final[tuple[Type, ...]] = ("number", "boolean", "null")
+_REST: Final[tuple[JsonType, ...]] = tuple(kind for kind in TYPES if kind != "string")
+_SCALARS: Final[tuple[JsonType, ...]] = ("number", "boolean", "null")
 MAX_ITEMS: Final = 256
 """Items of a list that are counted."""
 
@@ -26,9 +29,9 @@ class Tagged(Spelled):
     """`TaggedArguments`."""
 
     def __init__(
-        self, obligations: Obligations, compiler: Compiler, marks: Marks, spelling: TaggedArguments
+        self, resolver: SchemaResolver, compiler: Compiler, marks: Marks, spelling: TaggedArguments
     ) -> None:
-        super().__init__(obligations, compiler, marks)
+        super().__init__(resolver, compiler, marks)
         self._spelling = spelling
         self._until = spelling.close.strip() or spelling.close
 
@@ -54,7 +57,7 @@ class Tagged(Spelled):
         )
         if self._spelling.kind == "type":
             yield from (self._kind(kind, (*self.compiler.value(lits, (kind,)), *close)) for kind in _REST)
-        elif told or self.obligations.string_language(lits) != ALL or self.confusable(lits):
+        elif told or self.resolver.string_language(lits) != ALL or self.confusable(lits):
             yield self._kind("", (*self.compiler.value(lits, _REST), *close))
 
     def _kind(self, kind: str, value: Row) -> Row:
@@ -83,8 +86,8 @@ class Keyword(Spelled):
 class Deep(Spelled):
     """Spellings in which nested values are written as well; a value's rule is made once and filled later."""
 
-    def __init__(self, obligations: Obligations, compiler: Compiler, marks: Marks) -> None:
-        super().__init__(obligations, compiler, marks)
+    def __init__(self, resolver: SchemaResolver, compiler: Compiler, marks: Marks) -> None:
+        super().__init__(resolver, compiler, marks)
         self._known: dict[Lits, int] = {}
         self._todo: list[Lits] = []
 
@@ -107,20 +110,26 @@ class Deep(Spelled):
     def _rows(self, lits: Lits) -> Iterator[Row]:
         yield from self.texts(lits)
         yield self.compiler.value(lits, _SCALARS)
-        if self.obligations.shapes(lits, "object"):
+        if self.resolver.shapes(lits, "object"):
             before, behind = self.around
             yield (*before, *self.members(lits, behind))
-        for shape in self.obligations.shapes(lits, "array"):
-            if isinstance(shape, Array):
+        for shape in self.resolver.shapes(lits, "array"):
+            if isinstance(shape, ArrayShape):
                 yield self.items(self._item(shape, lits), shape.low, self._high(shape, lits))
 
-    def _item(self, shape: Array, lits: Lits) -> int:
-        plain = Array(rest=shape.rest, low=shape.low, high=shape.high, seen=shape.seen, seen_if=shape.seen_if)
+    def _item(self, shape: ArrayShape, lits: Lits) -> int:
+        plain = ArrayShape(
+            rest=shape.rest,
+            low=shape.low,
+            high=shape.high,
+            evaluated=shape.evaluated,
+            evaluated_if=shape.evaluated_if,
+        )
         if shape != plain:
             self.note(lits, "prefixItems", "items", "contains", "uniqueItems", "enum", "const")
         return self.value(lit(0) if shape.prefix else shape.rest)
 
-    def _high(self, shape: Array, lits: Lits) -> int:
+    def _high(self, shape: ArrayShape, lits: Lits) -> int:
         if max(shape.high, shape.low) <= MAX_ITEMS:
             return shape.high
         self.note(lits, "maxItems", "minItems")
@@ -142,9 +151,9 @@ class Quoted(Deep):
     separator = ('","',)
 
     def __init__(
-        self, obligations: Obligations, compiler: Compiler, marks: Marks, spelling: QuotedArguments
+        self, resolver: SchemaResolver, compiler: Compiler, marks: Marks, spelling: QuotedArguments
     ) -> None:
-        super().__init__(obligations, compiler, marks)
+        super().__init__(resolver, compiler, marks)
         self._quote = spelling.quote
 
     def named(self, name: str, lits: Lits) -> Row:
@@ -173,9 +182,9 @@ class Nested(Deep):
     """`NestedArguments`."""
 
     def __init__(
-        self, obligations: Obligations, compiler: Compiler, marks: Marks, spelling: NestedArguments
+        self, resolver: SchemaResolver, compiler: Compiler, marks: Marks, spelling: NestedArguments
     ) -> None:
-        super().__init__(obligations, compiler, marks)
+        super().__init__(resolver, compiler, marks)
         self._lead, self._item_name = spelling.lead, spelling.item
 
     def named(self, name: str, lits: Lits) -> Row:
@@ -194,10 +203,10 @@ class Nested(Deep):
 
     def _may_be_blank(self, lits: Lits) -> bool:
         """Whether an element with nothing in it conforms: it is read as null, or as an empty string where none may be."""
-        null = self.obligations.shapes(lits, "null")
+        null = self.resolver.shapes(lits, "null")
         if null or "null" in self.read(lits):
             return null == (TOP["null"],)
-        return self.obligations.algebra.matches(self.obligations.string_language(lits), "")
+        return self.resolver.algebra.matches(self.resolver.string_language(lits), "")
 
     def items(self, item: int, low: int, high: int) -> Row:
         """An element for each item."""

@@ -24,10 +24,14 @@ from b3node.dialects.dialect import (
 )
 from b3node.grammar.calls.argument_style import Spelled
 from b3node.grammar.calls.argument_styles import Keyword, Nested, Quoted, Tagged
-from b3node.grammar.compile import obligations_of
-from b3node.grammar.constraints.closed_objects import Closed, is_empty, is_open
-from b3node.grammar.constraints.resolve import Obligations
-from b3node.grammar.constraints.shapes import lit
+from b3node.grammar.compile import resolver_of
+from b3node.grammar.constraints.closed_objects import (
+    ClosedObjectResolver,
+    allows_undeclared,
+    declares_no_members,
+)
+from b3node.grammar.constraints.literals import lit
+from b3node.grammar.constraints.resolve import SchemaResolver
 from b3node.grammar.emit.compiler import JSON, PYTHON, Compiler
 from b3node.grammar.gbnf import library
 from b3node.grammar.gbnf.rules import Row
@@ -175,7 +179,7 @@ class Compilation:
 
     def _compiled(self, index: int, tool: FunctionTool) -> Loose:
         schema = tool.parameters
-        if schema is None or is_empty(schema):
+        if schema is None or declares_no_members(schema):
             schema = NO_ARGUMENTS
         if not tool.strict:
             return self._loosely(schema)
@@ -230,11 +234,11 @@ def written(
         Inexact: with the place and the reason.
     """
     try:
-        obligations = obligations_of(schema, limits, budget, Obligations if is_open(schema) else Closed)
-        compiler = Compiler(
-            obligations, max_rules=limits.rules, max_states=limits.states, words=spelling.words
+        resolver = resolver_of(
+            schema, limits, budget, SchemaResolver if allows_undeclared(schema) else ClosedObjectResolver
         )
-        row, found = _row(spelling, obligations, compiler)
+        compiler = Compiler(resolver, max_rules=limits.rules, max_states=limits.states, words=spelling.words)
+        row, found = _row(spelling, resolver, compiler)
         text = compiler.printed(row, spelling.library)
     except TooLarge:
         raise Inexact("", "the patterns together need too many states") from None
@@ -245,18 +249,18 @@ def written(
     return text
 
 
-def _row(spelling: Spelling, obligations: Obligations, compiler: Compiler) -> tuple[Row, Mapping[str, None]]:
+def _row(spelling: Spelling, resolver: SchemaResolver, compiler: Compiler) -> tuple[Row, Mapping[str, None]]:
     """The arguments in their spelling, and the places that it does not hold to."""
     arguments, marks = spelling.arguments, spelling.marks
     match arguments:
         case JsonArguments():
-            return compiler.value(lit(obligations.document.root), ("object",)), {}
+            return compiler.value(lit(resolver.document.root), ("object",)), {}
         case TaggedArguments():
-            writer: Spelled = Tagged(obligations, compiler, marks, arguments)
+            writer: Spelled = Tagged(resolver, compiler, marks, arguments)
         case KeywordArguments():
-            writer = Keyword(obligations, compiler, marks)
+            writer = Keyword(resolver, compiler, marks)
         case QuotedArguments():
-            writer = Quoted(obligations, compiler, marks, arguments)
+            writer = Quoted(resolver, compiler, marks, arguments)
         case NestedArguments():
-            writer = Nested(obligations, compiler, marks, arguments)
+            writer = Nested(resolver, compiler, marks, arguments)
     return writer.whole(), writer.notes

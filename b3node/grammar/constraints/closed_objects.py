@@ -1,10 +1,11 @@
-"""Obligations whose objects have declared members alone, where the schema does not ask for others.
+"""Resolver whose objects have declared members only, unless the schema asks for others.
 
-JSON Schema lets any member in that nobody speaks of. But a function's arguments are the values of its parameters: what
-a model would add to them is invented. So where a schema declares members and says nothing of others, none are
-written. Patterns of names and schemas for additional members are kept to as they are, and so is everything in a
-schema that says `true` of them (`is_open`). This narrows what is written, and makes most grammars a third as large;
-values are never judged by it.
+JSON Schema allows any member that the schema does not mention. The arguments of a function are the values of
+its parameters, so a member that a model adds to them is invented. Where a schema declares members and does
+not mention others, none are written. Patterns of names and schemas for additional members are kept as they
+are, and so is every object of a schema that sets one of those keywords to `true` (`allows_undeclared`). This
+narrows the texts that a grammar accepts, and makes most grammars a third as large. Values are never judged by
+it.
 """
 
 from __future__ import annotations
@@ -14,28 +15,30 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from b3node.dialects.kinds import JsonType, json_type
 from b3node.grammar.constraints import instance_check
-from b3node.grammar.constraints.name_classes import names_of
-from b3node.grammar.constraints.resolve import Obligations
-from b3node.grammar.constraints.shapes import FALSE, Dnf, Keys, Lits, Object, Type, tidy_object
-from b3node.grammar.constraints.values import type_of
+from b3node.grammar.constraints.literals import FALSE, Lits
+from b3node.grammar.constraints.name_classes import slot_names
+from b3node.grammar.constraints.object_shape import NameSet, ObjectShape, simplify_object
+from b3node.grammar.constraints.resolve import SchemaResolver
+from b3node.grammar.constraints.shapes import Dnf
 from b3node.grammar.languages.algebra import Algebra
 from b3node.grammar.schema.document import Document
 
-_OTHERS: Final = ("additionalProperties", "unevaluatedProperties")
-_SAYING_NOTHING: Final = frozenset(
+_UNDECLARED_KEYWORDS: Final = ("additionalProperties", "unevaluatedProperties")
+_ANNOTATIONS: Final = frozenset(
     {"$schema", "$id", "$comment", "title", "description", "examples", "default", "$defs"}
 )
-"""Keywords that ask nothing of a value."""
+"""Keywords that constrain no value."""
 
 
-def is_open(schema: object) -> bool:
-    """Whether some part of a schema lets other members in, in so many words."""
+def allows_undeclared(schema: object) -> bool:
+    """Returns True if some part of a schema explicitly allows undeclared members."""
     todo = [schema]
     while todo:
         value = todo.pop()
         if isinstance(value, dict):
-            if any(value.get(keyword) in (True, {}) for keyword in _OTHERS):
+            if any(value.get(keyword) in (True, {}) for keyword in _UNDECLARED_KEYWORDS):
                 return True
             todo += value.values()
         elif isinstance(value, list):
@@ -43,12 +46,12 @@ def is_open(schema: object) -> bool:
     return False
 
 
-def is_empty(schema: dict[str, object]) -> bool:
-    """Whether a schema declares that it has no members, in the way that agents do: `properties` with nothing in it.
+def declares_no_members(schema: dict[str, object]) -> bool:
+    """Returns True if a schema declares that it has no members in the way agents do: empty `properties`.
 
-    Without `properties`, or with a word of other members, an object may have any.
+    Without `properties`, or with a keyword about other members, an object may have any.
     """
-    says = schema.keys() - _SAYING_NOTHING
+    says = schema.keys() - _ANNOTATIONS
     return (
         schema.get("properties") == {}
         and not schema.get("required")
@@ -57,36 +60,37 @@ def is_empty(schema: dict[str, object]) -> bool:
     )
 
 
-class Closed(Obligations):
-    """As `Obligations`, but for members that nobody declares.
+class ClosedObjectResolver(SchemaResolver):
+    """Resolver that allows no undeclared members where the schema does not mention them.
 
     Args:
         document: the schema.
-        algebra: where languages of patterns live.
-        spend: told the steps of work; may raise to keep a bound.
+        algebra: the languages of patterns.
+        spend: called with the steps of work; may raise to keep a bound.
     """
 
     def __init__(self, document: Document, algebra: Algebra, spend: Callable[[int], None]) -> None:
         super().__init__(document, algebra, spend)
         self._closed: dict[Lits, Dnf] = {}
 
-    def shapes(self, lits: Lits, type_: Type) -> Dnf:
-        """The shapes of the values of a type that meet `lits` and have no members that are not declared."""
+    def shapes(self, lits: Lits, type_: JsonType) -> Dnf:
+        """Returns the shapes of the values of a type that meet `lits`, without undeclared members."""
         found = super().shapes(lits, type_)
         if type_ != "object":
             return found
         if lits not in self._closed:
-            shapes = (self._shut(shape) for shape in found if isinstance(shape, Object))
+            shapes = (self._close(shape) for shape in found if isinstance(shape, ObjectShape))
             self._closed[lits] = tuple(dict.fromkeys(shape for shape in shapes if shape is not None))
         return self._closed[lits]
 
     def meets(self, value: object, lits: Lits) -> bool:
-        """Whether a JSON value meets an obligation, whatever other members it has."""
-        kind = type_of(value)
-        return any(instance_check.has(self, value, shape) for shape in super().shapes(lits, kind))
+        """Returns True if a JSON value meets a constraint; undeclared members are ignored."""
+        kind = json_type(value)
+        return any(instance_check.has_shape(self, value, shape) for shape in super().shapes(lits, kind))
 
-    def _shut(self, shape: Object) -> Object | None:
-        if not shape.named or shape.wide or shape.values is not None:
+    def _close(self, shape: ObjectShape) -> ObjectShape | None:
+        """Returns the shape without undeclared members, or None if it has no value then."""
+        if not shape.properties or shape.name_sets or shape.values is not None:
             return shape
-        others = Keys(names=frozenset(names_of(shape)), others=True)
-        return tidy_object(self.algebra, replace(shape, wide=frozenset({(others, FALSE)})))
+        others = NameSet(names=frozenset(slot_names(shape)), others=True)
+        return simplify_object(self.algebra, replace(shape, name_sets=frozenset({(others, FALSE)})))

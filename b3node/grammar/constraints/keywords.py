@@ -1,9 +1,8 @@
-"""What the keywords of one JSON type say, and what their failure says.
+"""Keywords of one JSON type: the shapes for which they hold, and for which they fail.
 
-`holds` gives the one shape of the values of a type for which the keywords of a subschema hold; `fails` gives
-the shapes of which a value has at least one when some keyword fails. Keywords that apply to the value in
-place (allOf, $ref, if, ...) are not these: they are `obligations`. Keywords are checked for their form here;
-a wrong form is refused at its place.
+`holds` returns the one shape of the values of a type for which the keywords of a subschema hold. `fails`
+returns the shapes of which a value has at least one if some keyword fails. Keywords that apply to the value
+in place (`allOf`, `$ref`, `if`, ...) are in `applicators`. A malformed keyword is refused here at its place.
 """
 
 from __future__ import annotations
@@ -12,24 +11,13 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Final
 
-from b3node.grammar.constraints.resolver import Space, Table
-from b3node.grammar.constraints.shapes import (
-    FALSE,
-    TRUE,
-    Array,
-    Count,
-    Dnf,
-    Keys,
-    Lits,
-    Number,
-    Object,
-    Shape,
-    Spot,
-    Text,
-    Type,
-    Witness,
-    lit,
-)
+from b3node.dialects.kinds import JsonType
+from b3node.grammar.constraints.array_shape import ArrayShape, ContainsCount, ItemWitness
+from b3node.grammar.constraints.literals import FALSE, TRUE, Lits, lit
+from b3node.grammar.constraints.number_shape import NumberShape
+from b3node.grammar.constraints.object_shape import MemberWitness, NameSet, ObjectShape
+from b3node.grammar.constraints.resolver import Resolver, SchemaObject
+from b3node.grammar.constraints.shapes import Dnf, Shape, StringShape
 from b3node.grammar.gbnf import library
 from b3node.grammar.inexact import Inexact, child
 from b3node.grammar.languages import pattern, pattern_language
@@ -41,73 +29,78 @@ MAX_COUNT: Final = 1_000_000
 """The largest length or count that is enforced as written."""
 
 
-def holds(space: Space, number: int, type_: Type) -> Shape | None:
-    """The shape for which the keywords of the node `number` that speak of `type_` hold; None for all values."""
-    node = space.document[number]
-    table = _table(node)
+def holds(resolver: Resolver, number: int, type_: JsonType) -> Shape | None:
+    """Returns the shape for which the keywords of the node `number` about `type_` hold.
+
+    None means that they hold for all values.
+    """
+    node = resolver.document[number]
+    schema = _keywords_of(node)
     match type_:
         case "number":
-            return _number(table, node)
+            return _number(schema, node)
         case "string":
-            return _string(space, table, node)
+            return _string(resolver, schema, node)
         case "array":
-            return _array(space, number, table)
+            return _array(resolver, number, schema)
         case "object":
-            return _object(space, number, table)
+            return _object(resolver, number, schema)
         case _:
             return None
 
 
-def fails(space: Space, number: int, type_: Type) -> Dnf:
-    """The shapes for which some keyword of the node `number` that speaks of `type_` fails."""
-    node = space.document[number]
-    table = _table(node)
+def fails(resolver: Resolver, number: int, type_: JsonType) -> Dnf:
+    """Returns the shapes for which some keyword of the node `number` about `type_` fails."""
+    node = resolver.document[number]
+    schema = _keywords_of(node)
     match type_:
         case "number":
-            return tuple(_not_number(_number(table, node)))
+            return tuple(_not_number(_number(schema, node)))
         case "string":
-            shape = _string(space, table, node)
-            if table.get("format") in library.NARROWED:
+            shape = _string(resolver, schema, node)
+            if schema.get("format") in library.NARROWED:
                 raise Inexact(
                     child(node.pointer, "format"), "that a format fails cannot be demanded of this one"
                 )
-            return () if shape is None else (Text(space.algebra.negate(shape.lang)),)
+            return () if shape is None else (StringShape(resolver.algebra.negate(shape.lang)),)
         case "array":
-            return tuple(_not_array(space, number, table))
+            return tuple(_not_array(resolver, number, schema))
         case "object":
-            return tuple(_not_object(space, number, table))
+            return tuple(_not_object(resolver, number, schema))
         case _:
             return ()
 
 
-def _table(node: Node) -> Table:
+def _keywords_of(node: Node) -> SchemaObject:
     return node.value if isinstance(node.value, dict) else {}
 
 
-def _wrong(node: Node, key: str, must: str) -> Inexact:
+def _malformed(node: Node, key: str, must: str) -> Inexact:
+    """Returns the refusal of a malformed keyword."""
     return Inexact(child(node.pointer, key), f"{key} {must}")
 
 
 # ------------------------------------------------------------------------------------------ numbers
 def decimal(value: object) -> Decimal | None:
-    """A JSON number as an exact decimal, or None when it is none or not finite."""
+    """Returns a JSON number as an exact decimal, or None if the value is no number or not finite."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     out = Decimal(value) if isinstance(value, int) else Decimal(repr(value))
     return out if out.is_finite() else None
 
 
-def _bound(table: Table, node: Node, side: str) -> tuple[Decimal | None, bool]:
+def _bound(schema: SchemaObject, node: Node, side: str) -> tuple[Decimal | None, bool]:
+    """Returns the tighter of the two bounds on a side ("low", "high"), and whether it is open."""
     key, strict = ("minimum", "exclusiveMinimum") if side == "low" else ("maximum", "exclusiveMaximum")
-    value, edge = table.get(key), table.get(strict)
+    value, edge = schema.get(key), schema.get(strict)
     bounds = []
     if value is not None:
         if (number := decimal(value)) is None:
-            raise _wrong(node, key, "is a number")
+            raise _malformed(node, key, "is a number")
         bounds.append((number, edge is True))
     if edge is not None and not isinstance(edge, bool):
         if (number := decimal(edge)) is None:
-            raise _wrong(node, strict, "is a number")
+            raise _malformed(node, strict, "is a number")
         bounds.append((number, True))
     if not bounds:
         return None, False
@@ -116,120 +109,124 @@ def _bound(table: Table, node: Node, side: str) -> tuple[Decimal | None, bool]:
     return min(bounds, key=lambda pair: (pair[0], not pair[1]))
 
 
-def _number(table: Table, node: Node) -> Number | None:
-    low, high = _bound(table, node, "low"), _bound(table, node, "high")
+def _number(schema: SchemaObject, node: Node) -> NumberShape | None:
+    low, high = _bound(schema, node, "low"), _bound(schema, node, "high")
     divisors = frozenset[Decimal]()
-    if "multipleOf" in table:
-        divisor = decimal(table["multipleOf"])
+    if "multipleOf" in schema:
+        divisor = decimal(schema["multipleOf"])
         if divisor is None or divisor <= 0:
-            raise _wrong(node, "multipleOf", "is a number above zero")
+            raise _malformed(node, "multipleOf", "is a number above zero")
         divisors = frozenset({divisor})
-    out = Number(*low, *high, divisors)
-    return None if out == Number() else out
+    out = NumberShape(*low, *high, divisors)
+    return None if out == NumberShape() else out
 
 
-def _not_number(shape: Number | None) -> Iterator[Shape]:
+def _not_number(shape: NumberShape | None) -> Iterator[Shape]:
     if shape is None:
         return
     if shape.low is not None:
-        yield Number(high=shape.low, high_open=not shape.low_open)
+        yield NumberShape(high=shape.low, high_open=not shape.low_open)
     if shape.high is not None:
-        yield Number(low=shape.high, low_open=not shape.high_open)
+        yield NumberShape(low=shape.high, low_open=not shape.high_open)
     for divisor in shape.divisors:
-        yield Number(nondivisors=frozenset({divisor}))
+        yield NumberShape(nondivisors=frozenset({divisor}))
 
 
 # ------------------------------------------------------------------------------------------ strings
-def count_of(table: Table, node: Node, key: str) -> int | None:
-    """A keyword that counts, as an integer of at least 0, or None when it is absent."""
-    value = table.get(key)
+def count_keyword(schema: SchemaObject, node: Node, key: str) -> int | None:
+    """Returns a keyword that counts as an integer of at least 0, or None if it is absent."""
+    value = schema.get(key)
     if value is None:
         return None
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise _wrong(node, key, "is a whole number of at least 0")
+        raise _malformed(node, key, "is a whole number of at least 0")
     return value
 
 
-def _string(space: Space, table: Table, node: Node) -> Text | None:
-    algebra, parts = space.algebra, []
-    low, high = count_of(table, node, "minLength"), count_of(table, node, "maxLength")
+def _string(resolver: Resolver, schema: SchemaObject, node: Node) -> StringShape | None:
+    algebra, parts = resolver.algebra, []
+    low, high = count_keyword(schema, node, "minLength"), count_keyword(schema, node, "maxLength")
     if low or high is not None:
         if high is not None and (low or 0) > high:
-            return Text(0)
+            return StringShape(0)
         parts.append(algebra.repeat(algebra.chars(ANY), low or 0, -1 if high is None else high))
-    if "pattern" in table:
-        if not isinstance(source := table["pattern"], str):
-            raise _wrong(node, "pattern", "is a string")
-        parts.append(space.pattern_language(source, child(node.pointer, "pattern")))
-    if "format" in table:
-        if not isinstance(name := table["format"], str):
-            raise _wrong(node, "format", "is a string")
+    if "pattern" in schema:
+        if not isinstance(source := schema["pattern"], str):
+            raise _malformed(node, "pattern", "is a string")
+        parts.append(resolver.pattern_language(source, child(node.pointer, "pattern")))
+    if "format" in schema:
+        if not isinstance(name := schema["format"], str):
+            raise _malformed(node, "format", "is a string")
         name = library.ALIASES.get(name, name)
         if name in library.FORMATS:
             parts.append(algebra.table(library.format_table(name)))
-    return Text(algebra.both(parts)) if parts else None
+    return StringShape(algebra.both(parts)) if parts else None
 
 
-def pattern_of(space: Space, source: str, pointer: str) -> Lang:
-    """The language of a pattern. Raises `Inexact` when it has none."""
+def compile_pattern(resolver: Resolver, source: str, pointer: str) -> Lang:
+    """Returns the language of a pattern. Raises `Inexact` if it has none."""
     try:
-        return pattern_language.language(space.algebra, source)
+        return pattern_language.language(resolver.algebra, source)
     except pattern.PatternError as error:
         raise Inexact(pointer, f"the pattern cannot be enforced: {error}") from None
 
 
 # ------------------------------------------------------------------------------------------- arrays
-def tuple_of(space: Space, number: int, table: Table) -> tuple[list[Lits], Lits | None]:
-    """The obligations of the first items, and of all later ones (None when nothing is said of them)."""
-    node, document = space.document[number], space.document
-    key = "prefixItems" if "prefixItems" in table else "items"
-    row, later = table.get(key), "items"
+def tuple_items(resolver: Resolver, number: int, schema: SchemaObject) -> tuple[list[Lits], Lits | None]:
+    """Returns the constraints on the first items, and the one on all later items.
+
+    None means that no keyword is about later items.
+    """
+    node, document = resolver.document[number], resolver.document
+    key = "prefixItems" if "prefixItems" in schema else "items"
+    row, later = schema.get(key), "items"
     if isinstance(row, list):
         later = "items" if key == "prefixItems" else "additionalItems"
         prefix = [lit(document.below(number, item, key, i)) for i, item in enumerate(row)]
     elif key == "prefixItems":
-        raise _wrong(node, key, "is an array of schemas")
+        raise _malformed(node, key, "is an array of schemas")
     else:
         prefix = []
-    rest = lit(document.below(number, table[later], later)) if later in table else None
+    rest = lit(document.below(number, schema[later], later)) if later in schema else None
     return prefix, rest
 
 
-def _contains(space: Space, number: int, table: Table) -> tuple[Lits, int, int] | None:
-    if "contains" not in table:
+def _contains(resolver: Resolver, number: int, schema: SchemaObject) -> tuple[Lits, int, int] | None:
+    """Returns `contains` as a constraint with its least and greatest count (-1: no bound), or None."""
+    if "contains" not in schema:
         return None
-    node = space.document[number]
-    low, high = count_of(table, node, "minContains"), count_of(table, node, "maxContains")
-    inner = lit(space.document.below(number, table["contains"], "contains"))
+    node = resolver.document[number]
+    low, high = count_keyword(schema, node, "minContains"), count_keyword(schema, node, "maxContains")
+    inner = lit(resolver.document.below(number, schema["contains"], "contains"))
     return inner, 1 if low is None else low, -1 if high is None else high
 
 
 def negated(lits: Lits) -> Lits:
-    """The obligation that the one literal of `lits` is the other way round."""
+    """Returns the constraint that the one literal of `lits` does not hold."""
     if lits == TRUE:
         return FALSE
     (only,) = lits
     return lit(only >> 1, holds=bool(only & 1))
 
 
-def _array(space: Space, number: int, table: Table) -> Array | None:
-    node = space.document[number]
-    prefix, rest = tuple_of(space, number, table)
-    low, high = count_of(table, node, "minItems"), count_of(table, node, "maxItems")
-    clauses, counts = frozenset[frozenset[Spot]](), frozenset[Count]()
-    contains = _contains(space, number, table)
+def _array(resolver: Resolver, number: int, schema: SchemaObject) -> ArrayShape | None:
+    node = resolver.document[number]
+    prefix, rest = tuple_items(resolver, number, schema)
+    low, high = count_keyword(schema, node, "minItems"), count_keyword(schema, node, "maxItems")
+    clauses, counts = frozenset[frozenset[ItemWitness]](), frozenset[ContainsCount]()
+    contains = _contains(resolver, number, schema)
     if contains is not None:
         lits, least, most = contains
         if (least, most) == (1, -1):
-            clauses = frozenset({frozenset({Spot(0, -1, lits)})})
+            clauses = frozenset({frozenset({ItemWitness(0, -1, lits)})})
         elif least or most >= 0:
-            counts = frozenset({Count(lits, least, most)})
-    if not isinstance(unique := table.get("uniqueItems", False), bool):
-        raise _wrong(node, "uniqueItems", "is true or false")
-    seen = (len(prefix) if rest is None else -1) if space.tracking else 0
-    out = Array(
+            counts = frozenset({ContainsCount(lits, least, most)})
+    if not isinstance(unique := schema.get("uniqueItems", False), bool):
+        raise _malformed(node, "uniqueItems", "is true or false")
+    seen = (len(prefix) if rest is None else -1) if resolver.tracks_evaluated else 0
+    out = ArrayShape(
         tuple(prefix),
         TRUE if rest is None else rest,
         clauses,
@@ -237,147 +234,164 @@ def _array(space: Space, number: int, table: Table) -> Array | None:
         low or 0,
         -1 if high is None else high,
         child(node.pointer, "uniqueItems") if unique else None,
-        seen=seen,
-        seen_if=frozenset({contains[0]}) if contains is not None and space.tracking else frozenset(),
+        evaluated=seen,
+        evaluated_if=frozenset({contains[0]})
+        if contains is not None and resolver.tracks_evaluated
+        else frozenset(),
     )
-    return None if out == Array() else out
+    return None if out == ArrayShape() else out
 
 
-def _not_array(space: Space, number: int, table: Table) -> Iterator[Shape]:
-    node = space.document[number]
-    prefix, rest = tuple_of(space, number, table)
-    spots = {Spot(i, i, negated(lits)) for i, lits in enumerate(prefix) if lits != TRUE}
+def _not_array(resolver: Resolver, number: int, schema: SchemaObject) -> Iterator[Shape]:
+    node = resolver.document[number]
+    prefix, rest = tuple_items(resolver, number, schema)
+    witnesses = {ItemWitness(i, i, negated(lits)) for i, lits in enumerate(prefix) if lits != TRUE}
     if rest is not None and rest != TRUE:
-        spots.add(Spot(len(prefix), -1, negated(rest)))
-    if spots:
-        yield Array(clauses=frozenset({frozenset(spots)}))
-    if low := count_of(table, node, "minItems"):
-        yield Array(high=low - 1)
-    if (high := count_of(table, node, "maxItems")) is not None:
-        yield Array(low=high + 1)
-    contains = _contains(space, number, table)
+        witnesses.add(ItemWitness(len(prefix), -1, negated(rest)))
+    if witnesses:
+        yield ArrayShape(clauses=frozenset({frozenset(witnesses)}))
+    if low := count_keyword(schema, node, "minItems"):
+        yield ArrayShape(high=low - 1)
+    if (high := count_keyword(schema, node, "maxItems")) is not None:
+        yield ArrayShape(low=high + 1)
+    contains = _contains(resolver, number, schema)
     if contains is not None:
         lits, least, most = contains
         if least == 1:
-            yield Array(rest=negated(lits))
+            yield ArrayShape(rest=negated(lits))
         elif least:
-            yield Array(counts=frozenset({Count(lits, 0, least - 1)}))
+            yield ArrayShape(counts=frozenset({ContainsCount(lits, 0, least - 1)}))
         if most >= 0:
-            yield Array(counts=frozenset({Count(lits, most + 1, -1)}))
-    if table.get("uniqueItems") is True:
+            yield ArrayShape(counts=frozenset({ContainsCount(lits, most + 1, -1)}))
+    if schema.get("uniqueItems") is True:
         raise Inexact(child(node.pointer, "uniqueItems"), "that items repeat cannot be demanded")
 
 
 # ------------------------------------------------------------------------------------------ objects
-def mapping(table: Table, node: Node, key: str) -> dict[str, object]:
-    """The object under a keyword, empty when the keyword is absent."""
-    value = table.get(key, {})
+def object_keyword(schema: SchemaObject, node: Node, key: str) -> dict[str, object]:
+    """Returns the object under a keyword, empty if the keyword is absent."""
+    value = schema.get(key, {})
     if not isinstance(value, dict):
-        raise _wrong(node, key, "is an object")
+        raise _malformed(node, key, "is an object")
     return value
 
 
-def names_of(value: object, node: Node, key: str) -> list[str]:
-    """A list of names, each once."""
+def name_list(value: object, node: Node, key: str) -> list[str]:
+    """Returns a list of names, each once."""
     if isinstance(value, list) and all(isinstance(name, str) for name in value):
         return list(dict.fromkeys(value))
-    raise _wrong(node, key, "is an array of names")
+    raise _malformed(node, key, "is an array of names")
 
 
-def _required(table: Table, node: Node) -> list[str]:
-    value = table.get("required", [])
-    return [] if isinstance(value, bool) else names_of(value, node, "required")
+def _required(schema: SchemaObject, node: Node) -> list[str]:
+    value = schema.get("required", [])
+    return [] if isinstance(value, bool) else name_list(value, node, "required")
 
 
-def _patterns(space: Space, number: int, table: Table) -> list[tuple[Lang, Lits]]:
-    node, key = space.document[number], "patternProperties"
+def _patterns(resolver: Resolver, number: int, schema: SchemaObject) -> list[tuple[Lang, Lits]]:
+    node, key = resolver.document[number], "patternProperties"
     return [
         (
-            space.pattern_language(source, child(node.pointer, key, source)),
-            lit(space.document.below(number, value, key, source)),
+            resolver.pattern_language(source, child(node.pointer, key, source)),
+            lit(resolver.document.below(number, value, key, source)),
         )
-        for source, value in mapping(table, node, key).items()
+        for source, value in object_keyword(schema, node, key).items()
     ]
 
 
-def _named(space: Space, number: int, table: Table) -> dict[str, Lits]:
-    node, key = space.document[number], "properties"
+def _properties(resolver: Resolver, number: int, schema: SchemaObject) -> dict[str, Lits]:
+    node, key = resolver.document[number], "properties"
     return {
-        name: lit(space.document.below(number, value, key, name))
-        for name, value in mapping(table, node, key).items()
+        name: lit(resolver.document.below(number, value, key, name))
+        for name, value in object_keyword(schema, node, key).items()
     }
 
 
-def _wide(space: Space, number: int, table: Table) -> list[tuple[Keys, Lits]]:
-    """What is said of classes of names: by pattern, of all others, and of names themselves."""
-    patterns = _patterns(space, number, table)
-    out = [(Keys(langs=frozenset({lang})), lits) for lang, lits in patterns]
-    if "additionalProperties" in table:
-        lits = lit(space.document.below(number, table["additionalProperties"], "additionalProperties"))
-        out.append((_others(space, number, table), lits))
-    if "propertyNames" in table:
-        lits = lit(space.document.below(number, table["propertyNames"], "propertyNames"))
+def _name_sets(resolver: Resolver, number: int, schema: SchemaObject) -> list[tuple[NameSet, Lits]]:
+    """Returns the constraints on sets of names: by pattern, on all other names, and on names themselves."""
+    patterns = _patterns(resolver, number, schema)
+    out = [(NameSet(langs=frozenset({lang})), lits) for lang, lits in patterns]
+    if "additionalProperties" in schema:
+        lits = lit(resolver.document.below(number, schema["additionalProperties"], "additionalProperties"))
+        out.append((_undeclared(resolver, number, schema), lits))
+    if "propertyNames" in schema:
+        lits = lit(resolver.document.below(number, schema["propertyNames"], "propertyNames"))
         if lits != TRUE:
-            lang = space.algebra.negate(space.string_language(lits))
-            out.append((Keys(langs=frozenset({lang})), FALSE))
+            lang = resolver.algebra.negate(resolver.string_language(lits))
+            out.append((NameSet(langs=frozenset({lang})), FALSE))
     return out
 
 
-def _others(space: Space, number: int, table: Table) -> Keys:
-    langs = frozenset(lang for lang, _ in _patterns(space, number, table))
-    return Keys(frozenset(mapping(table, space.document[number], "properties")), langs, others=True)
+def _undeclared(resolver: Resolver, number: int, schema: SchemaObject) -> NameSet:
+    """Returns the names that `properties` and `patternProperties` do not cover."""
+    langs = frozenset(lang for lang, _ in _patterns(resolver, number, schema))
+    return NameSet(
+        frozenset(object_keyword(schema, resolver.document[number], "properties")), langs, others=True
+    )
 
 
-def _object(space: Space, number: int, table: Table) -> Object | None:
-    node = space.document[number]
-    named, wide = _named(space, number, table), _wide(space, number, table)
-    clauses = {frozenset({Witness(name)}) for name in _required(table, node)}
-    for name, others in _dependent_names(table, node):
-        clauses |= {frozenset({Witness(name, None), Witness(other)}) for other in others}
-    low, high = count_of(table, node, "minProperties"), count_of(table, node, "maxProperties")
-    out = Object(
+def _object(resolver: Resolver, number: int, schema: SchemaObject) -> ObjectShape | None:
+    node = resolver.document[number]
+    named, name_sets = _properties(resolver, number, schema), _name_sets(resolver, number, schema)
+    clauses = {frozenset({MemberWitness(name)}) for name in _required(schema, node)}
+    for name, others in _dependent_names(schema, node):
+        clauses |= {frozenset({MemberWitness(name, None), MemberWitness(other)}) for other in others}
+    low, high = count_keyword(schema, node, "minProperties"), count_keyword(schema, node, "maxProperties")
+    out = ObjectShape(
         tuple(named.items()),
-        frozenset((keys, lits) for keys, lits in wide if lits != TRUE),
+        frozenset((keys, lits) for keys, lits in name_sets if lits != TRUE),
         frozenset(clauses),
         low or 0,
         -1 if high is None else high,
-        seen=_seen(space, number, table, named) if space.tracking else frozenset(),
-        order=tuple(_required(table, node)),
+        evaluated=_evaluated_names(resolver, number, schema, named)
+        if resolver.tracks_evaluated
+        else frozenset(),
+        required_order=tuple(_required(schema, node)),
     )
-    return None if out == Object() else out
+    return None if out == ObjectShape() else out
 
 
-def _seen(space: Space, number: int, table: Table, named: dict[str, Lits]) -> frozenset[Keys]:
-    langs = frozenset(lang for lang, _ in _patterns(space, number, table))
-    seen = {Keys(frozenset(named), langs)} if named or langs else set()
-    if "additionalProperties" in table:
-        seen.add(Keys(others=True))
+def _evaluated_names(
+    resolver: Resolver, number: int, schema: SchemaObject, named: dict[str, Lits]
+) -> frozenset[NameSet]:
+    """Returns the names that the keywords of a node evaluate."""
+    langs = frozenset(lang for lang, _ in _patterns(resolver, number, schema))
+    seen = {NameSet(frozenset(named), langs)} if named or langs else set()
+    if "additionalProperties" in schema:
+        seen.add(NameSet(others=True))
     return frozenset(seen)
 
 
-def _dependent_names(table: Table, node: Node) -> Iterator[tuple[str, list[str]]]:
-    for name, value in mapping(table, node, "dependentRequired").items():
-        yield name, names_of(value, node, "dependentRequired")
-    for name, value in mapping(table, node, "dependencies").items():
+def _dependent_names(schema: SchemaObject, node: Node) -> Iterator[tuple[str, list[str]]]:
+    """Yields each name on which others depend, with those that must come with it."""
+    for name, value in object_keyword(schema, node, "dependentRequired").items():
+        yield name, name_list(value, node, "dependentRequired")
+    for name, value in object_keyword(schema, node, "dependencies").items():
         if isinstance(value, str):
             yield name, [value]
         elif isinstance(value, list):
-            yield name, names_of(value, node, "dependencies")
+            yield name, name_list(value, node, "dependencies")
 
 
-def _not_object(space: Space, number: int, table: Table) -> Iterator[Shape]:
-    node = space.document[number]
+def _not_object(resolver: Resolver, number: int, schema: SchemaObject) -> Iterator[Shape]:
+    node = resolver.document[number]
     witnesses = {
-        Witness(name, negated(lits)) for name, lits in _named(space, number, table).items() if lits != TRUE
+        MemberWitness(name, negated(lits))
+        for name, lits in _properties(resolver, number, schema).items()
+        if lits != TRUE
     }
-    witnesses |= {Witness(keys, negated(lits)) for keys, lits in _wide(space, number, table) if lits != TRUE}
-    witnesses |= {Witness(name, None) for name in _required(table, node)}
+    witnesses |= {
+        MemberWitness(keys, negated(lits))
+        for keys, lits in _name_sets(resolver, number, schema)
+        if lits != TRUE
+    }
+    witnesses |= {MemberWitness(name, None) for name in _required(schema, node)}
     if witnesses:
-        yield Object(clauses=frozenset({frozenset(witnesses)}))
-    for name, others in _dependent_names(table, node):
-        missing = frozenset(Witness(other, None) for other in others)
-        yield Object(clauses=frozenset({frozenset({Witness(name)}), missing}))
-    if low := count_of(table, node, "minProperties"):
-        yield Object(high=low - 1)
-    if (high := count_of(table, node, "maxProperties")) is not None:
-        yield Object(low=high + 1)
+        yield ObjectShape(clauses=frozenset({frozenset(witnesses)}))
+    for name, others in _dependent_names(schema, node):
+        missing = frozenset(MemberWitness(other, None) for other in others)
+        yield ObjectShape(clauses=frozenset({frozenset({MemberWitness(name)}), missing}))
+    if low := count_keyword(schema, node, "minProperties"):
+        yield ObjectShape(high=low - 1)
+    if (high := count_keyword(schema, node, "maxProperties")) is not None:
+        yield ObjectShape(low=high + 1)

@@ -1,62 +1,69 @@
-"""What the readers of keywords may ask of the obligations around them."""
+"""Interface of the resolver that the readers of keywords call back."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Protocol
 
-from b3node.grammar.constraints.shapes import Dnf, Lits, Object, Type
+from b3node.dialects.kinds import JsonType
+from b3node.grammar.constraints.literals import Lits
+from b3node.grammar.constraints.object_shape import ObjectShape
+from b3node.grammar.constraints.shapes import Dnf
 from b3node.grammar.languages.algebra import Algebra, Lang
 from b3node.grammar.schema.document import Document
 
-Table = dict[str, object]
-"""A subschema that is an object."""
+SchemaObject = dict[str, object]
+"""Subschema that is a JSON object."""
 
 
-class Space(Protocol):
-    """The obligations of one document while they are worked out.
+class Resolver(Protocol):
+    """Constraints of one document while they are resolved.
 
-    `tracking` tells whether any `unevaluated*` keyword asks what was evaluated; `listed` holds the arrays and
-    objects that `enum` and `const` list, by canonical text.
+    Args:
+        algebra: the languages of patterns.
+        document: the schema.
+        tracks_evaluated: whether the document has an `unevaluated*` keyword, so that evaluated members are
+            tracked.
+        enum_values: arrays and objects that `enum` and `const` list, by canonical text.
     """
 
     algebra: Algebra
     document: Document
-    tracking: bool
-    listed: dict[str, object]
+    tracks_evaluated: bool
+    enum_values: dict[str, object]
 
-    def shapes(self, lits: Lits, type_: Type) -> Dnf:
-        """The shapes of the values of a type that meet an obligation."""
+    def shapes(self, lits: Lits, type_: JsonType) -> Dnf:
+        """Returns the shapes of the values of a type that meet a constraint."""
         ...
 
-    def expand(self, number: int, type_: Type) -> Dnf:
-        """The shapes of a type for which one literal is met."""
+    def expand(self, number: int, type_: JsonType) -> Dnf:
+        """Returns the shapes of the values of a type that meet one literal."""
         ...
 
     def conj(self, a: Dnf, b: Dnf) -> Dnf:
-        """Both."""
+        """Returns the shapes of values that have one of each list."""
         ...
 
-    def disj(self, type_: Type, options: Iterable[Dnf]) -> Dnf:
-        """Any of them."""
+    def disj(self, type_: JsonType, options: Iterable[Dnf]) -> Dnf:
+        """Returns the shapes of values that have one of any list."""
         ...
 
-    def apart(self, a: int, b: int, type_: Type) -> bool:
-        """Whether two subschemas provably share no value of a type."""
+    def are_disjoint(self, a: int, b: int, type_: JsonType) -> bool:
+        """Returns True if two subschemas provably share no value of a type."""
         ...
 
     def meets(self, value: object, lits: Lits) -> bool:
-        """Whether a JSON value meets an obligation."""
+        """Returns True if a JSON value meets a constraint."""
         ...
 
-    def at(self, shape: Object, name: str) -> Lits:
-        """The obligation of the member `name` of an object's shape."""
+    def member_lits(self, shape: ObjectShape, name: str) -> Lits:
+        """Returns the constraint on the member `name` of an object of the shape."""
         ...
 
     def string_language(self, lits: Lits) -> Lang:
-        """The strings that meet an obligation."""
+        """Returns the strings that meet a constraint."""
         ...
 
     def pattern_language(self, source: str, pointer: str) -> Lang:
-        """The strings that a pattern finds something in."""
+        """Returns the strings in which a pattern finds a match."""
         ...

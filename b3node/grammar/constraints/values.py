@@ -1,27 +1,12 @@
-"""JSON values: their type, a text that equal ones share, a schema that one alone satisfies."""
+"""JSON values: a canonical text that equal values share, and a schema that one value alone satisfies."""
 
 from __future__ import annotations
 
 import msgspec
 
-from b3node.grammar.constraints.shapes import Type
-
-
-def type_of(value: object) -> Type:
-    """The JSON type of a value."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "boolean"
-    if isinstance(value, int | float):
-        return "number"
-    if isinstance(value, str):
-        return "string"
-    return "array" if isinstance(value, list) else "object"
-
 
 def canonical(value: object) -> str:
-    """A text that equal JSON values share: members sorted, 1.0 as 1."""
+    """Returns a text that equal JSON values share: members sorted, 1.0 as 1."""
     return msgspec.json.encode(_plain(value), order="sorted").decode()
 
 
@@ -35,8 +20,11 @@ def _plain(value: object) -> object:
     return value
 
 
-def exactly(value: object) -> dict[str, object]:
-    """A schema of structure only that an array or object alone satisfies."""
+def schema_of(value: object) -> dict[str, object]:
+    """Returns a schema that an array or object alone satisfies.
+
+    It constrains the outer structure; items and members are listed as `const`.
+    """
     if isinstance(value, list):
         row: list[object] = [{"const": item} for item in value]
         size = len(row)

@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator
 from itertools import combinations, product
 from typing import Final
 
+from b3node.grammar.constraints.array_shape import ArrayShape, ContainsCount, ItemWitness
 from b3node.grammar.constraints.keywords import negated
-from b3node.grammar.constraints.resolve import Obligations
-from b3node.grammar.constraints.shapes import FALSE, Array, Count, Lits, Spot, all_of
+from b3node.grammar.constraints.literals import FALSE, Lits, all_of
+from b3node.grammar.constraints.resolve import SchemaResolver
 from b3node.grammar.constraints.values import canonical
 from b3node.grammar.gbnf.rules import Row, Rules, Times
 from b3node.grammar.inexact import Inexact
@@ -35,19 +36,19 @@ class Arrays:
 
     def __init__(
         self,
-        obligations: Obligations,
+        resolver: SchemaResolver,
         rules: Rules,
         value: Callable[[Lits], Row],
         finite: Callable[[Lits, int], list[object] | None],
         listed: Callable[[object], Row],
     ) -> None:
-        self._obligations = obligations
+        self._resolver = resolver
         self._rules = rules
         self._value = value
         self._finite = finite
         self._listed = listed
 
-    def body(self, shape: Array) -> Row:
+    def body(self, shape: ArrayShape) -> Row:
         """What follows the opening bracket.
 
         Raises:
@@ -59,7 +60,7 @@ class Arrays:
             return self._plain(shape)
         return _Body(self._rules, self._value, shape).row()
 
-    def _plain(self, shape: Array) -> Row:
+    def _plain(self, shape: ArrayShape) -> Row:
         """Places one after the other, then a repetition."""
         more = self._rules.of(('","', "ws", *self._value(shape.rest)))
         size = len(shape.prefix)
@@ -81,7 +82,7 @@ class Arrays:
         return (self._rules.of(*rows),)
 
     # ---------------------------------------------------------------------------------- uniqueness
-    def _distinct(self, shape: Array) -> Row:
+    def _distinct(self, shape: ArrayShape) -> Row:
         """Distinct items of finitely many values: the state is the set of values used."""
         places = [*shape.prefix, shape.rest]
         if 0 <= shape.high < len(places):
@@ -98,25 +99,28 @@ class Arrays:
             raise Inexact(
                 str(shape.unique), f"items can be kept distinct only among at most {MAX_DISTINCT} values"
             )
-        return (_Distinct(self._obligations, self._rules, self._listed, shape, values).rule(frozenset(), ()),)
+        return (_Distinct(self._resolver, self._rules, self._listed, shape, values).rule(frozenset(), ()),)
 
 
 class _Distinct:
     def __init__(
         self,
-        obligations: Obligations,
+        resolver: SchemaResolver,
         rules: Rules,
         listed: Callable[[object], Row],
-        shape: Array,
+        shape: ArrayShape,
         values: dict[str, object],
     ) -> None:
-        self._obligations = obligations
+        self._resolver = resolver
         self._rules = rules
         self._listed = listed
         self._shape = shape
         self._values = values
         self._known: dict[tuple[frozenset[str], tuple[int, ...]], int] = {}
-        self._counts: list[Count | frozenset[Spot]] = [*sorted(shape.counts, key=_order), *shape.clauses]
+        self._counts: list[ContainsCount | frozenset[ItemWitness]] = [
+            *sorted(shape.counts, key=_order),
+            *shape.clauses,
+        ]
 
     def rule(self, used: frozenset[str], met: tuple[int, ...]) -> int:
         """The rule of what follows when the values `used` have been written."""
@@ -132,7 +136,7 @@ class _Distinct:
             return rule
         comma: Row = ('","', "ws") if place else ()
         for text, value in self._values.items():
-            if text not in used and self._obligations.meets(value, self._shape.at(place)):
+            if text not in used and self._resolver.meets(value, self._shape.item_lits(place)):
                 after = self.rule(used | {text}, self._meet(met, value, place))
                 self._rules.add(rule, (*comma, *self._listed(value), after))
         return rule
@@ -140,18 +144,16 @@ class _Distinct:
     def _meet(self, met: tuple[int, ...], value: object, place: int) -> tuple[int, ...]:
         out = []
         for count, found in zip(self._counts, met, strict=True):
-            if isinstance(count, Count):
-                hit = self._obligations.meets(value, count.lits)
+            if isinstance(count, ContainsCount):
+                hit = self._resolver.meets(value, count.lits)
             else:
-                hit = any(
-                    _reaches(spot, place) and self._obligations.meets(value, spot.lits) for spot in count
-                )
+                hit = any(_reaches(spot, place) and self._resolver.meets(value, spot.lits) for spot in count)
             out.append(found + hit)
         return tuple(out)
 
     def _done(self, met: tuple[int, ...]) -> bool:
         for count, found in zip(self._counts, met, strict=True):
-            if not isinstance(count, Count):
+            if not isinstance(count, ContainsCount):
                 if not found:
                     return False
             elif found < count.low or 0 <= count.high < found:
@@ -159,19 +161,19 @@ class _Distinct:
         return True
 
 
-def _order(asked: Spot | Count) -> tuple[int, int, list[int]]:
+def _order(asked: ItemWitness | ContainsCount) -> tuple[int, int, list[int]]:
     """What spots and counts are sorted by, as sets of them have no order."""
     return asked.low, asked.high, sorted(asked.lits)
 
 
-def _reaches(spot: Spot, place: int) -> bool:
+def _reaches(spot: ItemWitness, place: int) -> bool:
     return spot.low <= place and (spot.high < 0 or place <= spot.high)
 
 
 class _Body:
     """The automaton of one shape with clauses or counts."""
 
-    def __init__(self, rules: Rules, value: Callable[[Lits], Row], shape: Array) -> None:
+    def __init__(self, rules: Rules, value: Callable[[Lits], Row], shape: ArrayShape) -> None:
         self._rules = rules
         self._value = value
         self._shape = shape
@@ -218,7 +220,7 @@ class _Body:
         self, place: int, pending: frozenset[int], counts: tuple[int, ...]
     ) -> Iterator[tuple[Lits, frozenset[int], tuple[int, ...]]]:
         """The items that may come: the obligation, the clauses it settles, the counts after it."""
-        base = self._shape.at(place)
+        base = self._shape.item_lits(place)
         offers = [
             (i, spot.lits) for i in sorted(pending) for spot in self._clauses[i] if _reaches(spot, place)
         ]

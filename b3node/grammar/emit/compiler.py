@@ -9,21 +9,13 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Final
 
-from b3node.grammar.constraints.resolve import Obligations
-from b3node.grammar.constraints.shapes import (
-    TOP,
-    TRUE,
-    TYPES,
-    Array,
-    Dnf,
-    Lits,
-    Number,
-    Object,
-    Text,
-    Type,
-    Words,
-    lit,
-)
+from b3node.dialects.kinds import JsonType
+from b3node.grammar.constraints.array_shape import ArrayShape
+from b3node.grammar.constraints.literals import TRUE, Lits, lit
+from b3node.grammar.constraints.number_shape import NumberShape
+from b3node.grammar.constraints.object_shape import ObjectShape
+from b3node.grammar.constraints.resolve import SchemaResolver
+from b3node.grammar.constraints.shapes import TOP, TYPES, ConstantShape, Dnf, StringShape
 from b3node.grammar.emit.arrays import Arrays
 from b3node.grammar.emit.numbers import Numbers, spelled
 from b3node.grammar.emit.objects import Objects
@@ -34,7 +26,7 @@ from b3node.grammar.inexact import Inexact, Unsatisfiable
 from b3node.grammar.languages import automaton
 from b3node.grammar.languages.algebra import Lang, TooLarge
 
-_FREE: Final[dict[Type, str]] = {
+_FREE: Final[dict[JsonType, str]] = {
     "object": "object",
     "array": "array",
     "string": "string",
@@ -56,17 +48,17 @@ class Compiler:
     """
 
     def __init__(
-        self, obligations: Obligations, *, max_rules: int, max_states: int, words: Mapping[str, str] = JSON
+        self, resolver: SchemaResolver, *, max_rules: int, max_states: int, words: Mapping[str, str] = JSON
     ) -> None:
-        self._obligations = obligations
+        self._resolver = resolver
         self._words = words
         self.rules: Final = Rules(max_rules)
-        self._strings = Strings(obligations.algebra, self.rules, max_states)
-        self._objects = Objects(obligations, self.rules, self._strings, self.value)
-        self._arrays = Arrays(obligations, self.rules, self.value, self.finite, self._literal)
+        self._strings = Strings(resolver.algebra, self.rules, max_states)
+        self._objects = Objects(resolver, self.rules, self._strings, self.value)
+        self._arrays = Arrays(resolver, self.rules, self.value, self.finite, self._literal)
         self._numbers: Numbers | None = None
-        self._known: dict[tuple[Lits, tuple[Type, ...]], Row] = {}
-        self._todo: list[tuple[Lits, tuple[Type, ...], int]] = []
+        self._known: dict[tuple[Lits, tuple[JsonType, ...]], Row] = {}
+        self._todo: list[tuple[Lits, tuple[JsonType, ...], int]] = []
         self._number_rows: dict[Dnf, Row] = {}
 
     def grammar(self) -> str:
@@ -76,7 +68,7 @@ class Compiler:
             Unsatisfiable: no value conforms.
             Inexact: the schema cannot be enforced exactly within the bounds.
         """
-        return self.printed(self.value(lit(self._obligations.document.root)), library.json_rules())
+        return self.printed(self.value(lit(self._resolver.document.root)), library.json_rules())
 
     def printed(self, root: Row, shared: Mapping[str, str]) -> str:
         """The GBNF that begins with a row of rules made here; `shared` rules may be named. Raises as `grammar`."""
@@ -88,7 +80,7 @@ class Compiler:
             raise Unsatisfiable("", "no value can satisfy this schema")
         return printed(table, shared)
 
-    def value(self, lits: Lits, types: tuple[Type, ...] = TYPES) -> Row:
+    def value(self, lits: Lits, types: tuple[JsonType, ...] = TYPES) -> Row:
         """The rule of an obligation, for values of some types."""
         if lits == TRUE and types == TYPES:
             return ("value",)
@@ -98,10 +90,10 @@ class Compiler:
             self._todo.append((lits, types, rule))
         return self._known[lits, types]
 
-    def _fill(self, lits: Lits, types: tuple[Type, ...], rule: int) -> None:
+    def _fill(self, lits: Lits, types: tuple[JsonType, ...], rule: int) -> None:
         try:
             for type_ in types:
-                dnf = self._obligations.shapes(lits, type_)
+                dnf = self._resolver.shapes(lits, type_)
                 for row in self._rows(type_, dnf):
                     self.rules.add(rule, row)
         except Inexact as error:
@@ -112,10 +104,10 @@ class Compiler:
             raise Inexact(self._place(lits), "the patterns here need too many states") from None
 
     def _place(self, lits: Lits) -> str:
-        places = [self._obligations.document[number >> 1].pointer for number in lits]
+        places = [self._resolver.document[number >> 1].pointer for number in lits]
         return max(places, key=len, default="") or "/"
 
-    def _rows(self, type_: Type, dnf: Dnf) -> list[Row]:
+    def _rows(self, type_: JsonType, dnf: Dnf) -> list[Row]:
         if not dnf:
             return []
         if type_ in _FREE and TOP[type_] in (_bare(shape) for shape in dnf):
@@ -123,29 +115,29 @@ class Compiler:
         if type_ == "number":
             return [self._number(dnf)]
         if type_ == "string":
-            return [self._strings.value(shape.lang) for shape in dnf if isinstance(shape, Text)]
+            return [self._strings.value(shape.lang) for shape in dnf if isinstance(shape, StringShape)]
         rows: list[Row] = []
         bodies: list[Row] = []
         for shape in dnf:
-            if isinstance(shape, Words):
+            if isinstance(shape, ConstantShape):
                 rows += [(literal(self._words[text]),) for text in sorted(shape.texts)]
-            elif isinstance(shape, Array | Object) and shape.values is not None:
-                rows += [self._literal(self._obligations.listed[text]) for text in sorted(shape.values)]
-            elif isinstance(shape, Array):
+            elif isinstance(shape, ArrayShape | ObjectShape) and shape.values is not None:
+                rows += [self._literal(self._resolver.enum_values[text]) for text in sorted(shape.values)]
+            elif isinstance(shape, ArrayShape):
                 bodies.append(self._arrays.body(shape))
-            elif isinstance(shape, Object):
+            elif isinstance(shape, ObjectShape):
                 bodies.append(self._objects.body(shape))
         mark = '"{"' if type_ == "object" else '"["'
         return [*rows, (mark, self.rules.of(*bodies))] if bodies else rows
 
     def _number(self, dnf: Dnf) -> Row:
-        shapes = [shape for shape in dnf if isinstance(shape, Number)]
-        if shapes == [Number(integer=True)]:
+        shapes = [shape for shape in dnf if isinstance(shape, NumberShape)]
+        if shapes == [NumberShape(integer=True)]:
             return ("integer",)
         if dnf not in self._number_rows:
-            self._numbers = self._numbers or Numbers(self._obligations.algebra)
+            self._numbers = self._numbers or Numbers(self._resolver.algebra)
             numbers = self._numbers
-            lang = self._obligations.algebra.either(numbers.language(shape) for shape in shapes)
+            lang = self._resolver.algebra.either(numbers.language(shape) for shape in shapes)
             self._number_rows[dnf] = self._strings.number(lang)
         return self._number_rows[dnf]
 
@@ -173,7 +165,7 @@ class Compiler:
         """The values of an obligation, when they are at most `limit` and listed or small; else None."""
         out: list[object] = []
         for type_ in TYPES:
-            for shape in self._obligations.shapes(lits, type_):
+            for shape in self._resolver.shapes(lits, type_):
                 values = self._values(shape, limit)
                 if values is None or len(out) + len(values) > limit:
                     return None
@@ -182,21 +174,21 @@ class Compiler:
 
     def _values(self, shape: object, limit: int) -> list[object] | None:
         match shape:
-            case Words(texts):
+            case ConstantShape(texts):
                 names = {"null": None, "true": True, "false": False}
                 return [names[text] for text in sorted(texts)]
-            case Text(lang):
+            case StringShape(lang):
                 return self._few_strings(lang, limit)
-            case Array() | Object() if shape.values is not None:
-                return [self._obligations.listed[text] for text in sorted(shape.values)]
-            case Number():
+            case ArrayShape() | ObjectShape() if shape.values is not None:
+                return [self._resolver.enum_values[text] for text in sorted(shape.values)]
+            case NumberShape():
                 return _few_numbers(shape, limit)
             case _:
                 return None
 
     def _few_strings(self, lang: Lang, limit: int) -> list[object] | None:
         try:
-            found = automaton.strings(automaton.build(self._obligations.algebra, lang), limit)
+            found = automaton.strings(automaton.build(self._resolver.algebra, lang), limit)
         except TooLarge:
             return None
         return None if found is None else list(found)
@@ -204,16 +196,24 @@ class Compiler:
 
 def _bare(shape: object) -> object:
     """A container's shape without what was evaluated, which nothing asks for any more."""
-    if isinstance(shape, Array):
-        return Array() if shape == Array(seen=shape.seen, seen_if=shape.seen_if) else shape
-    return Object() if isinstance(shape, Object) and shape == Object(seen=shape.seen) else shape
+    if isinstance(shape, ArrayShape):
+        return (
+            ArrayShape()
+            if shape == ArrayShape(evaluated=shape.evaluated, evaluated_if=shape.evaluated_if)
+            else shape
+        )
+    return (
+        ObjectShape()
+        if isinstance(shape, ObjectShape) and shape == ObjectShape(evaluated=shape.evaluated)
+        else shape
+    )
 
 
 def _plain(row: Row) -> list[str | int]:
     return [symbol for symbol in row if isinstance(symbol, str | int)]
 
 
-def _few_numbers(shape: Number, limit: int) -> list[object] | None:
+def _few_numbers(shape: NumberShape, limit: int) -> list[object] | None:
     if shape.values is not None:
         return [_number(value) for value in sorted(shape.values) if shape.admits(value)]
     if not shape.integer or shape.low is None or shape.high is None or shape.high - shape.low > 4 * limit:

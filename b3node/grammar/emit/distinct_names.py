@@ -23,8 +23,8 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Final, Protocol
 
+from b3node.grammar.constraints.literals import Lits
 from b3node.grammar.constraints.name_classes import NameClass
-from b3node.grammar.constraints.shapes import Lits
 from b3node.grammar.gbnf.rules import Row, Rules
 from b3node.grammar.gbnf.strings import QUOTE, Strings
 from b3node.grammar.inexact import Inexact

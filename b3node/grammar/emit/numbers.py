@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from b3node.grammar.constraints.shapes import Number
+from b3node.grammar.constraints.number_shape import NumberShape
 from b3node.grammar.inexact import Inexact
 from b3node.grammar.languages import automaton
 from b3node.grammar.languages.algebra import ALL, EMPTY, VOID, Algebra, Edges, Lang
@@ -53,7 +53,7 @@ class Numbers:
         a = self._algebra
         return a.cat(a.text("0"), a.either([EMPTY, a.cat(a.text("."), a.text("0"), self._zeros)]))
 
-    def language(self, shape: Number) -> Lang:
+    def language(self, shape: NumberShape) -> Lang:
         """The spellings of the numbers of a shape.
 
         Raises:
@@ -87,7 +87,7 @@ class Numbers:
         return a.cat(a.text(text), a.either([EMPTY, a.cat(a.text(".0"), self._zeros)]))
 
     # ------------------------------------------------------------------------------------ bounds
-    def _range(self, shape: Number) -> Lang:
+    def _range(self, shape: NumberShape) -> Lang:
         a = self._algebra
         if shape.low is None and shape.high is None:
             return ALL
@@ -194,18 +194,18 @@ class Numbers:
         return [*rows, ((0x30, 0x30, end),)], [*accepting, True]
 
 
-def _places(shape: Number) -> int:
+def _places(shape: NumberShape) -> int:
     """Digits after the point that matter for a shape."""
     values = (*shape.divisors, *shape.nondivisors, *shape.without)
     return max([0 if shape.divisors else 7, *(-int(value.as_tuple().exponent) for value in values)])
 
 
-def _delicate(shape: Number) -> bool:
+def _delicate(shape: NumberShape) -> bool:
     """Whether a reader that rounds to doubles could take a value for one that is not meant."""
     return bool(shape.divisors or shape.nondivisors or shape.without or shape.integer is False)
 
 
-def _told_apart(shape: Number) -> Number:
+def _told_apart(shape: NumberShape) -> NumberShape:
     """Open bounds as closed ones that a double keeps apart from them; at zero every value is apart."""
     low, high = shape.low, shape.high
     if low is not None and shape.low_open and low:

@@ -17,18 +17,16 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from b3node.grammar.constraints.keywords import negated
-from b3node.grammar.constraints.name_classes import NameClass, name_classes, names_of, order_of
-from b3node.grammar.constraints.resolve import Obligations
-from b3node.grammar.constraints.shapes import (
-    FALSE,
+from b3node.grammar.constraints.literals import FALSE, Lits, all_of
+from b3node.grammar.constraints.name_classes import NameClass, name_classes, slot_names, sort_key
+from b3node.grammar.constraints.object_shape import (
     Clause,
-    Keys,
-    Lits,
-    Object,
-    Witness,
-    all_of,
+    MemberWitness,
+    NameSet,
+    ObjectShape,
     names_required,
 )
+from b3node.grammar.constraints.resolve import SchemaResolver
 from b3node.grammar.emit import members
 from b3node.grammar.emit.distinct_names import MOST, Names, Runs, apart
 from b3node.grammar.gbnf.rules import Row, Rules, Times
@@ -70,28 +68,28 @@ class Objects:
     """
 
     def __init__(
-        self, obligations: Obligations, rules: Rules, strings: Strings, value: Callable[[Lits], Row]
+        self, resolver: SchemaResolver, rules: Rules, strings: Strings, value: Callable[[Lits], Row]
     ) -> None:
-        self._obligations = obligations
+        self._resolver = resolver
         self._rules = rules
         self._strings = strings
         self.value = value
-        self.names = Names(obligations.algebra, rules, strings)
+        self.names = Names(resolver.algebra, rules, strings)
         self._members: dict[tuple[str, Lits], Row] = {}
 
-    def body(self, shape: Object) -> Row:
+    def body(self, shape: ObjectShape) -> Row:
         """What follows the opening brace.
 
         Raises:
             Inexact: too many classes of names, choices or counts; or members would have to be told apart.
         """
-        declared = names_of(shape)
-        rank = self._obligations.document.rank
+        declared = slot_names(shape)
+        rank = self._resolver.document.rank
         ranked = sorted(declared, key=lambda name: rank.get(name, len(rank)))
-        body = _Body(self._obligations, self._rules, self, shape, declared)
+        body = _Body(self._resolver, self._rules, self, shape, declared)
         rows = [body.row()]
         if ranked != declared:
-            rows.append(_Body(self._obligations, self._rules, self, shape, ranked, body.classes).row())
+            rows.append(_Body(self._resolver, self._rules, self, shape, ranked, body.classes).row())
         return rows[0] if len(rows) == 1 else (self._rules.of(*rows),)
 
     def member(self, name: str, lits: Lits) -> Row:
@@ -135,24 +133,24 @@ class _Body:
 
     def __init__(
         self,
-        obligations: Obligations,
+        resolver: SchemaResolver,
         rules: Rules,
         writer: Objects,
-        shape: Object,
+        shape: ObjectShape,
         names: list[str],
         classes: list[NameClass] | None = None,
     ) -> None:
-        self._obligations = obligations
-        self._algebra = obligations.algebra
+        self._resolver = resolver
+        self._algebra = resolver.algebra
         self._rules = rules
         self._writer = writer
         self._shape = shape
         self._clauses: list[Clause] = sorted(shape.clauses, key=_order)
         self._names = names
-        self._base = [obligations.at(shape, name) for name in names]
+        self._base = [resolver.member_lits(shape, name) for name in names]
         self._told = self._witnesses(names)
         self._named_in = [frozenset(told) for told in self._told]
-        self.classes = name_classes(obligations.algebra, shape, names) if classes is None else classes
+        self.classes = name_classes(resolver.algebra, shape, names) if classes is None else classes
         self._settled: dict[tuple[int, Pending], list[tuple[Lits, Pending]]] = {}
         self._cap = (0, 0)
         self._first: dict[State, int] = {}
@@ -334,7 +332,7 @@ class _Body:
                     out[name].setdefault(i, []).append(witness.lits)
         return list(out.values())
 
-    def _among(self, inside: list[Keys]) -> Told:
+    def _among(self, inside: list[NameSet]) -> Told:
         """What the clauses say of the names of a class."""
         out: Told = {}
         for i, clause in enumerate(self._clauses):
@@ -369,10 +367,10 @@ class _Body:
             fresh = []
             for cell, met in cells:
                 claimed = all_of(cell, lits)
-                if claimed != FALSE and (few or not self._obligations.void(claimed, 2)):
+                if claimed != FALSE and (few or not self._resolver.is_void(claimed, 2)):
                     fresh.append((claimed, met | {clause}))
                 left = cell if few or len(lits) > 1 else all_of(cell, negated(lits))
-                if left != FALSE and (few or not self._obligations.void(left, 2)):
+                if left != FALSE and (few or not self._resolver.is_void(left, 2)):
                     fresh.append((left, met))
             cells = list(dict.fromkeys(fresh))
             if len(cells) > MAX_CELLS:
@@ -392,9 +390,9 @@ def _offers(told: Told, clause: int) -> list[Lits]:
     return [lits for lits in told.get(clause, ()) if lits is not None]
 
 
-def _strictness(witness: Witness) -> list[int]:
+def _strictness(witness: MemberWitness) -> list[int]:
     return sorted(witness.lits or ())
 
 
 def _order(clause: Clause) -> list[tuple[str, list[int]]]:
-    return sorted((order_of(witness.key), _strictness(witness)) for witness in clause)
+    return sorted((sort_key(witness.key), _strictness(witness)) for witness in clause)

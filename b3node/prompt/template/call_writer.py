@@ -21,6 +21,7 @@ from b3node.dialects.dialect import (
     QuotedArguments,
     TaggedArguments,
 )
+from b3node.dialects.kinds import json_type
 from b3node.prompt.template.conversation import Call
 from b3node.prompt.template.sandbox import to_json
 
@@ -92,13 +93,7 @@ def _kind(value: object, how: TaggedArguments) -> str:
         return ""
     if how.kind == "flag":
         return ("true" if isinstance(value, str) else "false") + how.kind_close
-    return _type(value) + how.kind_close
-
-
-def _type(value: object) -> str:
-    """The JSON type's name; of numbers, that of all of them."""
-    names = {bool: "boolean", str: "string", dict: "object", list: "array", type(None): "null"}
-    return names.get(type(value), "number")
+    return json_type(value) + how.kind_close
 
 
 def _quoted(value: object, quote: str) -> str:

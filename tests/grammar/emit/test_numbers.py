@@ -7,7 +7,7 @@ from decimal import Decimal
 from hypothesis import given, settings, strategies as st
 
 from b3node.grammar import schema_to_gbnf
-from b3node.grammar.constraints.shapes import Number, divides, meet_numbers
+from b3node.grammar.constraints.number_shape import NumberShape, divides, meet_numbers
 from b3node.grammar.emit.numbers import Numbers, spelled
 from b3node.grammar.languages.algebra import Algebra
 
@@ -15,7 +15,7 @@ decimals = st.builds(lambda n, e: Decimal(n).scaleb(-e), st.integers(-20_000, 20
 bounds = st.none() | decimals
 divisors = st.sampled_from(["1", "2", "7", "0.5", "0.25", "0.01", "100", "0.3", "12"]).map(Decimal)
 shapes = st.builds(
-    Number,
+    NumberShape,
     low=bounds,
     low_open=st.booleans(),
     high=bounds,
@@ -53,7 +53,7 @@ def test_meeting_is_having_both(a, b, value):
 def test_malformed_spellings_are_in_no_language():
     """Leading zeros, signs, bare points, exponents, minus zero."""
     algebra = Algebra()
-    lang = Numbers(algebra).language(Number(low=Decimal(-100)))
+    lang = Numbers(algebra).language(NumberShape(low=Decimal(-100)))
     for text in ("", "-", "01", "-01", "+1", "1.", ".5", "1e2", "-0", "-0.0", "1.2.3", "--1", "1 "):
         assert not algebra.matches(lang, text), text
 
@@ -68,7 +68,7 @@ def test_division_is_exact():
 def test_values_that_round_to_an_open_bound_are_left_out():
     """4.99999999999999999 reads as 5.0, which is not below 5."""
     algebra = Algebra()
-    lang = Numbers(algebra).language(Number(high=Decimal(5), high_open=True))
+    lang = Numbers(algebra).language(NumberShape(high=Decimal(5), high_open=True))
     assert algebra.matches(lang, "4.999999")
     assert not algebra.matches(lang, "4." + "9" * 20)
 

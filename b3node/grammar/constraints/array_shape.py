@@ -1,0 +1,97 @@
+"""Shape of arrays: constraints on items, witnesses, counts and length."""
+
+from __future__ import annotations
+
+import msgspec
+
+from b3node.grammar.constraints.literals import FALSE, TRUE, Lits, all_of, common_values, tighter_bound
+
+
+class ItemWitness(msgspec.Struct, frozen=True):
+    """Witness in an array: an item at an index from `low` to `high` (-1: any later one) that meets `lits`."""
+
+    low: int
+    high: int
+    lits: Lits
+
+
+class ContainsCount(msgspec.Struct, frozen=True):
+    """Demand that from `low` to `high` (-1: no bound) items of an array meet `lits`."""
+
+    lits: Lits
+    low: int
+    high: int
+
+
+class ArrayShape(msgspec.Struct, frozen=True):
+    """Arrays by the constraints on their items, their length and their uniqueness.
+
+    Args:
+        prefix: the constraints on the first items, by index.
+        rest: the constraint on all later items.
+        clauses: sets of witnesses; of each set at least one must exist.
+        counts: how many items meet a constraint.
+        low: the least number of items.
+        high: the greatest number of items; -1 is no bound.
+        unique: the pointer of the `uniqueItems` that asks for distinct items, or None.
+        values: canonical texts of the only arrays allowed, where they are listed.
+        evaluated: number of leading items that some subschema has evaluated, for `unevaluatedItems`; -1 is
+            all.
+        evaluated_if: constraints that make an item evaluated if it meets one of them.
+    """
+
+    prefix: tuple[Lits, ...] = ()
+    rest: Lits = TRUE
+    clauses: frozenset[frozenset[ItemWitness]] = frozenset()
+    counts: frozenset[ContainsCount] = frozenset()
+    low: int = 0
+    high: int = -1
+    unique: str | None = None
+    values: frozenset[str] | None = None
+    evaluated: int = 0
+    evaluated_if: frozenset[Lits] = frozenset()
+
+    def item_lits(self, place: int) -> Lits:
+        """Returns the constraint on the item at an index."""
+        return self.prefix[place] if place < len(self.prefix) else self.rest
+
+    def has_only_clauses(self) -> bool:
+        """Returns True if clauses alone describe the shape."""
+        return self == ArrayShape(clauses=self.clauses)
+
+
+def meet_arrays(a: ArrayShape, b: ArrayShape) -> ArrayShape | None:
+    """Returns the shape of arrays that have both, or None if lengths or listed values exclude each other."""
+    length = max(len(a.prefix), len(b.prefix))
+    out = ArrayShape(
+        tuple(all_of(a.item_lits(i), b.item_lits(i)) for i in range(length)),
+        all_of(a.rest, b.rest),
+        a.clauses | b.clauses,
+        a.counts | b.counts,
+        max(a.low, b.low),
+        tighter_bound(a.high, b.high),
+        a.unique or b.unique,
+        common_values(a.values, b.values),
+        -1 if min(a.evaluated, b.evaluated) < 0 else max(a.evaluated, b.evaluated),
+        a.evaluated_if | b.evaluated_if,
+    )
+    return simplify_array(out)
+
+
+def simplify_array(shape: ArrayShape) -> ArrayShape | None:
+    """Returns an equal shape in its shortest form, or None if the bounds exclude each other."""
+    high = shape.high
+    for place, lits in enumerate((*shape.prefix, shape.rest)):
+        if lits == FALSE:
+            high = tighter_bound(high, place)
+            break
+    if 0 <= high < shape.low or shape.values == frozenset():
+        return None
+    prefix = shape.prefix if high < 0 else shape.prefix[:high]
+    while prefix and prefix[-1] == shape.rest:
+        prefix = prefix[:-1]
+    clauses = frozenset(c for c in shape.clauses if not any(s.lits == TRUE and s.low < shape.low for s in c))
+    if frozenset() in clauses:
+        return None
+    unique = None if 0 <= high <= 1 else shape.unique
+    return msgspec.structs.replace(shape, prefix=prefix, clauses=clauses, high=high, unique=unique)
