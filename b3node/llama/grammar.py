@@ -23,7 +23,6 @@ import os
 import re
 import threading
 import weakref
-from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
@@ -36,14 +35,16 @@ from b3node.llama.library import lib
 from b3node.llama.special_token_chars import named, without_tokens
 from b3node.llama.tokens import BATCH, Tokens, unfinished
 from b3node.llama.vocab import Vocabulary
+from b3node.lru import LruCache
 
 LARGEST: Final = 256 * 1024
 """Bytes of a grammar's text (security bound of the compiler, held here once more)."""
 MOST_REPEATS: Final = 50_000
 """Sum of a grammar's `{m,n}` bounds: llama.cpp writes each out, as some 100 bytes of rules."""
-CACHED: Final = 64
-CACHED_BYTES: Final = 64 * 1024 * 1024
-"""Parsed grammars that are kept, and the bytes that they are estimated to take."""
+MAX_CACHED: Final = 64
+"""Parsed grammars that are cached."""
+MAX_CACHED_BYTES: Final = 64 * 1024 * 1024
+"""Bytes that the cached grammars are estimated to take."""
 STACK: Final = 256 * 1024 * 1024
 """Bytes of stack to parse on: 200,000 nested groups were parsed on it. Address space only, until it is used."""
 
@@ -57,17 +58,19 @@ class Grammars:
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocab = vocabulary.native
         self.tokens: Final = Tokens(vocabulary)
-        self._parsed: OrderedDict[str, tuple[Grammar, int]] = OrderedDict()
-        self._bytes = 0
+        self._parsed: LruCache[str, Grammar] = LruCache(
+            lambda text, _: 20 * len(text) + 100 * _repeats(text),
+            max_entries=MAX_CACHED,
+            max_bytes=MAX_CACHED_BYTES,
+        )
 
     def constrain(self, text: str) -> Grammar:
         """The constraint of a GBNF text, at its beginning. Raises `ConstraintError` if it is no grammar."""
         if text not in self._parsed:
             stood = self._stood(text)
             sampler = _on_a_large_stack(lambda: self._parse(text, stood))
-            self._keep(text, Grammar(sampler, self.tokens, stood, positive=_NEGATED not in text))
-        self._parsed.move_to_end(text)
-        return self._parsed[text][0].clone()
+            self._parsed[text] = Grammar(sampler, self.tokens, stood, positive=_NEGATED not in text)
+        return self._parsed[text].clone()
 
     def _parse(self, text: str, stood: Mapping[int, int]) -> Any:
         """A sampler for a GBNF text, to be freed; needs a large stack. Raises `ConstraintError`."""
@@ -102,14 +105,6 @@ class Grammars:
         except ConstraintError:
             return False
         return True
-
-    def _keep(self, text: str, grammar: Grammar) -> None:
-        size = 20 * len(text) + 100 * _repeats(text)
-        self._parsed[text] = (grammar, size)
-        self._bytes += size
-        while len(self._parsed) > 1 and (len(self._parsed) > CACHED or self._bytes > CACHED_BYTES):
-            _, (_, freed) = self._parsed.popitem(last=False)
-            self._bytes -= freed
 
 
 class Grammar:

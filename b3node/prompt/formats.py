@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from b3node.contract.request import TextFormat
 from b3node.errors import Refusal
 from b3node.grammar import check_schema, json_object_gbnf, schema_to_gbnf
-from b3node.prompt.lru import Kept
+from b3node.lru import LruCache
 from b3node.prompt.template.conversation import PARAGRAPH, Conversation
 from b3node.prompt.template.sandbox import to_json
 
@@ -55,7 +55,7 @@ class Formats:
 
     def __init__(self, runs: Callable[[str], bool]) -> None:
         self._runs = runs
-        self._compiled: Kept[str] = Kept(len)
+        self._compiled: LruCache[bytes, str] = LruCache(lambda key, text: len(key) + len(text))
 
     def grammar(self, text_format: TextFormat) -> str | None:
         """The GBNF that an answer must keep to; None for free text.

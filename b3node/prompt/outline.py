@@ -21,9 +21,9 @@ from b3node.dialects.outline import Outline, Reading, Thinking
 from b3node.errors import Refusal
 from b3node.grammar import LIMITS, Answer, CallGrammar, Limits, Loose, Marks, calls_gbnf
 from b3node.grammar.calls.answer import answer_gbnf
+from b3node.lru import LruCache
 from b3node.parse.markers import marked
 from b3node.prompt.ending import Ending
-from b3node.prompt.lru import Kept
 from b3node.prompt.probe.dialect import Learned
 from b3node.prompt.probe.thinking_format import ThoughtForm
 from b3node.prompt.template.reasoning_variables import reasons
@@ -73,8 +73,10 @@ class Outlines:
         self._n_ctx = n_ctx
         self._budgets = budgets
         self._ends = [special.text for special in vocabulary.specials if special.id in vocabulary.eog]
-        self._functions: Kept[Loose] = Kept(lambda loose: len(loose.gbnf))
-        self._compiled: Kept[CallGrammar] = Kept(lambda found: len(found.grammar))
+        self._functions: LruCache[bytes, Loose] = LruCache(lambda key, loose: len(key) + len(loose.gbnf))
+        self._compiled: LruCache[bytes, CallGrammar] = LruCache(
+            lambda key, found: len(key) + len(found.grammar)
+        )
 
     def draw(
         self, request: Request, learned: Learned, end: Ending, answer: str | None, prompt_tokens: int

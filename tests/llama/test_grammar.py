@@ -618,7 +618,7 @@ def test_a_grammar_is_parsed_once(vocabulary, monkeypatch) -> None:
 
 def test_what_is_kept_is_bounded(vocabulary, monkeypatch) -> None:
     """The least recently used grammar makes room; whoever has a clone of it goes on."""
-    monkeypatch.setattr(grammar, "CACHED", 3)
+    monkeypatch.setattr(grammar, "MAX_CACHED", 3)
     parses, grammars = Parses(monkeypatch), Grammars(vocabulary)
     clones = [grammars.constrain(f'root ::= "{number}" "x"') for number in (0, 1, 2, 0, 3)]
     assert (parses.parsed, parses.freed) == (4, 1)
@@ -634,7 +634,7 @@ def test_what_is_kept_is_bounded(vocabulary, monkeypatch) -> None:
 
 def test_what_is_kept_is_bounded_in_bytes(vocabulary, monkeypatch) -> None:
     """Large grammars make room for each other before there are many."""
-    monkeypatch.setattr(grammar, "CACHED_BYTES", 1_000_000)
+    monkeypatch.setattr(grammar, "MAX_CACHED_BYTES", 1_000_000)
     parses, grammars = Parses(monkeypatch), Grammars(vocabulary)
     clones = [
         grammars.constrain(f'root ::= "{number}" [a-z]{{0,2000}} [a-z]{{0,2000}}') for number in range(5)
