@@ -1,4 +1,4 @@
-"""What the load asks: texts of a known length that no two requests share by chance, the same for every server.
+"""Texts of known length for the load, the same for every server; no two requests share one by chance.
 
 Each word of `WORDS` is one token behind a space in SmolLM2's vocabulary (a test holds that), so a text of n
 words is n tokens and the template around it. The seed tells scenario, repetition and client apart: a second

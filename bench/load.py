@@ -1,4 +1,4 @@
-"""A small load generator for Responses endpoints: asyncio on bare sockets, so that it costs little beside a server.
+"""A small load generator for Responses endpoints: asyncio on bare sockets, so that it costs little CPU.
 
 While a load runs it only notes when which bytes came; `reply` makes sense of them afterwards.
 """

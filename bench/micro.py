@@ -205,7 +205,7 @@ def frames() -> Iterator[Case]:
 
 
 def prompts() -> Iterator[Case]:
-    """A long agent's conversation with functions, calls and results, as the prepare worker makes a prompt of it."""
+    """Returns the prompt of a long agent's conversation with functions, calls and results."""
     vocabulary = Vocabulary.load(str(embedded.find()))
     request = _conversation()
     for title, template in (

@@ -1,9 +1,9 @@
 """How what is compared is put in pairs, and what pairs come to. Pure: nothing here asks or measures.
 
 A machine's pace drifts by a fifth within minutes. So two parties are asked in turn, a small piece each, and
-a ratio is taken of the two pieces of one round, which lie seconds apart; the order changes from round to round
-(A B, B A, A B, ...), so that what a neighbour in time costs falls on both alike. The median of such ratios is
-what counts, with the quartiles beside it.
+a ratio is taken of the two pieces of one round, which lie seconds apart; the order changes from round to
+round (A B, B A, A B, ...), so that what a neighbour in time costs falls on both alike. The median of such
+ratios is what counts, with the quartiles beside it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def values(rounds: Iterable[Round], name: str, measure: str) -> list[float]:
 
 
 def ratios(rounds: Iterable[Round], over: str, under: str, measure: str) -> list[float]:
-    """One party's value over the other's, for each round in which both have one (and the other's is not 0)."""
+    """Returns one party's value over the other's, for each round in which both have one (not 0)."""
     pairs = ((found.get(over, {}).get(measure), found.get(under, {}).get(measure)) for found in rounds)
     return [ours / theirs for ours, theirs in pairs if ours is not None and theirs]
 

@@ -38,7 +38,7 @@ def tree(root: int) -> list[int]:
 
 
 def cpu_seconds(pid: int) -> float:
-    """CPU time of one process's living threads, to the nanosecond (threads of servers live as long as they)."""
+    """Returns the CPU time of a process's living threads, in seconds, to the nanosecond."""
     total = 0
     for task in Path(f"/proc/{pid}/task").iterdir():
         with suppress(OSError):
@@ -49,8 +49,8 @@ def cpu_seconds(pid: int) -> float:
 def memory_mb(pids: list[int]) -> float:
     """Memory of processes in MB: pages of their own, and each mapped file's once, whoever else maps it too.
 
-    A file's part counts as in that of the processes that has most of it in memory: what a second server shares
-    with the first (the model's file, libraries) makes neither of them smaller.
+    A file's part counts as in that of the processes that has most of it in memory: what a second server
+    shares with the first (the model's file, libraries) makes neither of them smaller.
     """
     own = 0
     files: dict[str, int] = {}
@@ -93,7 +93,7 @@ def _cpu_times() -> list[int]:
 
 
 def _mapped(smaps: str) -> Iterator[tuple[str, int]]:
-    """Parts of files that a process maps (path and offset), with the kB of them in memory (proc_pid_smaps(5))."""
+    """Returns mapped parts of files (path, offset) with the kB of them in memory (proc_pid_smaps(5))."""
     for mapping in re.split(r"^(?=[0-9a-f]+-[0-9a-f]+ )", smaps, flags=re.MULTILINE)[1:]:
         _, _, offset, _, inode, *path = mapping.partition("\n")[0].split(None, 5)
         if inode != "0":

@@ -2,12 +2,13 @@
 
     echo 16 48 64 | python -m bench.raw MODEL.gguf CELLS THREADS
 
-loads the model into a cache of CELLS cells and says `{}` when it is ready. For each line CLIENTS PROMPT OUTPUT it
-then computes CLIENTS prompts of PROMPT tokens and OUTPUT steps of one token for each, greedily, and prints one JSON
+loads the model into a cache of CELLS cells and says `{}` when it is ready. For each line CLIENTS PROMPT
+OUTPUT it then computes CLIENTS prompts of PROMPT tokens and OUTPUT steps of one token for each, greedily, and
+prints one JSON
 line: the median step in milliseconds, and tokens a second with the prompts included. In between it waits in a
-read, and OpenMP's threads sleep as soon as their default spin is over (milliseconds), so that it can be asked in
-turn with servers.
-It is a process of its own because OpenMP reads its settings once, when the library is loaded.
+read, and OpenMP's threads sleep as soon as their default spin is over (milliseconds), so that it can be asked
+in turn with servers. It is a process of its own because OpenMP reads its settings once, when the library is
+loaded.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class Child:
     async def pieces(
         self, *, clients: int, prompt: int, output: int, rounds: int
     ) -> AsyncIterator[dict[str, float]]:
-        """`step_ms` and `tokens_s` of one series a piece. Nothing else happens meanwhile: the event loop waits."""
+        """Yields `step_ms` and `tokens_s` of one series a piece; the event loop waits meanwhile."""
         for _ in range(rounds):
             yield self._ask(f"{clients} {prompt} {output}")
 

@@ -1,7 +1,8 @@
 """One repetition: every server started fresh, all asked in turn, and ended.
 
-They start one after the other, each while the ones before it wait, so that no start is disturbed; from then on all
-are there and one is asked at any moment (`rotation`). Whoever waits must cost nothing, which is measured.
+They start one after the other, each while the ones before it wait, so that no start is disturbed; from then
+on all are there and one is asked at any moment (`rotation`). Whoever waits must cost nothing, which is
+measured.
 """
 
 from __future__ import annotations

@@ -17,8 +17,7 @@ from bench.load import LoadError
 from bench.pairs import Measures, Round, in_turn
 
 REST: Final = 0.5
-"""Seconds before each piece: whoever was asked last has put its things away (b3node copies what has ended to host memory
-while nothing runs) and its threads to sleep."""
+"""Seconds before each piece, in which the last one asked stores its prefixes and puts its threads to sleep."""
 
 
 class Costs(Protocol):
@@ -53,7 +52,7 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 async def rotate(parties: Sequence[Party], first: int) -> Outcome:
-    """Rounds of one piece each until nobody has more, in the order of `pairs.in_turn`, beginning with `first`."""
+    """Runs rounds of one piece each in the order of `pairs.in_turn`, beginning with `first`."""
     outcome, left = Outcome([], [], {}), list(parties)
     while left:
         found: Round = {}

@@ -4,11 +4,12 @@
     python bench/run.py --quick             small loads, one repetition, three minutes
     python bench/run.py --only shared,agent
 
-Both servers load the same model and the same compiled llama.cpp, and are asked the same things. They are started
-fresh for each repetition, one after the other, and are then there at the same time, but only one is asked at
-any moment: in turn, a request, a round of all clients or a turn of a conversation each, the raw loop between
-them, in alternating order. A ratio is the median of the ratios of such pairs, which lie seconds apart, so that
-a machine's drifting pace does not matter; whoever waits must cost nothing, which is measured as well.
+Both servers load the same model and the same compiled llama.cpp, and are asked the same things. They are
+started fresh for each repetition, one after the other, and are then there at the same time, but only one is
+asked at any moment: in turn, a request, a round of all clients or a turn of a conversation each, the raw loop
+between them, in alternating order. A ratio is the median of the ratios of such pairs, which lie seconds
+apart, so that a machine's drifting pace does not matter; whoever waits must cost nothing, which is measured
+as well.
 
 The results go to `bench/results/NAME.json` and `.svg`. Numbers mean something on a quiet machine only; how
 busy others kept it is part of them. What is asked is in `scenarios`, in which order in `rotation`, what it is

@@ -1,10 +1,10 @@
 """What is asked of a server, and what is measured of its answers.
 
-A scenario's `pieces` are an async generator of a running server, a scale and a seed: it does one piece of work
-each time it is advanced, seconds long, so that several servers can be asked in turn, and gives the piece's measures:
-numbers by name, where `_s` and `_ms` are durations, `tokens_s` is tokens a second with the prompts included,
-`gap` is the median time between two pieces of text of a stream and `first` the median time to its first one.
-The same seed asks the same of every server.
+A scenario's `pieces` are an async generator of a running server, a scale and a seed: it does one piece of
+work each time it is advanced, seconds long, so that several servers can be asked in turn, and gives the
+piece's measures: numbers by name, where `_s` and `_ms` are durations, `tokens_s` is tokens a second with the
+prompts included, `gap` is the median time between two pieces of text of a stream and `first` the median time
+to its first one. The same seed asks the same of every server.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from bench.servers import Running
 
 
 class Scale(msgspec.Struct, frozen=True, kw_only=True):
-    """How much is asked. `output` is tokens an answer; `rounds` how often each server is asked in a repetition."""
+    """Amounts. `output`: tokens an answer; `rounds`: how often each server is asked in a repetition."""
 
     name: str
     repetitions: int
@@ -105,7 +105,7 @@ Pieces = Callable[[Running, Scale, str, int], AsyncIterator[Measures]]
 class Scenario(msgspec.Struct, frozen=True):
     """What is asked, of any server, and what is there beside it meanwhile.
 
-    `raw` is the batch of the raw loop that is its limit and is asked in turn with the servers; 0: there is none.
+    `raw` is the batch of the raw loop that is asked in turn with the servers; 0: none.
     """
 
     pieces: Pieces
@@ -189,7 +189,7 @@ async def long_prompt(server: Running, scale: Scale, seed: str) -> Measures:
 
 
 async def sampled(server: Running, scale: Scale, seed: str, rounds: int) -> AsyncIterator[Measures]:
-    """16 clients greedily and 16 with temperature 0.8 and top_p 0.95, in turn, and what the second costs more."""
+    """16 clients greedy and 16 with temperature 0.8 and top_p 0.95, in turn, and the cost of the second."""
     for number in range(rounds):
         loads = {
             kind: await _stories(

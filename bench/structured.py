@@ -1,16 +1,21 @@
-"""What structured output costs, and whether it conforms: `python -m bench.structured [speed] [draw] [conform]`.
+"""Measures cost and conformance of structured output: `python -m bench.structured [speed] [draw] [conform]`.
 
-speed    tokens a second of constrained answers beside free ones, the same server, the same prompt, the same number
-         of tokens: three schemas that go on for as long as the answer may, one client and eight. One of each is
-         asked for in turn, many times, and what counts is the ratio within such a pair, so that a machine that
-         drifts or has other work slows both; median and quartiles of the ratios, and the servers' CPU time a token.
-draw     microseconds of one constrained draw on rows of 151,936 logits, beside the free draw on the same row: a
-         document of many shapes is written token by token; the model is sure of the right one (`kept to`), or what
-         it wants is unlike the grammar every third time (`off`). CPU time of the thread, so that neighbours do not
-         count; warm caches, which behind a step of a model are cold: there all of it takes some three times as long.
-conform  answers of the embedded model to the schemas of a file (JSON lines with `name` and `schema`, maybe .xz):
-         each answer that ends by itself must be JSON and match; those that were cut are counted. With a log, a
-         run that was stopped is taken up where it was.
+speed    tokens a second of constrained answers beside free ones, the same server, the same prompt, the same
+number
+         of tokens: three schemas that go on for as long as the answer may, one client and eight. One of each
+         is asked for in turn, many times, and what counts is the ratio within such a pair, so that a machine
+         that drifts or has other work slows both; median and quartiles of the ratios, and the servers' CPU
+         time a token.
+draw     microseconds of one constrained draw on rows of 151,936 logits, beside the free draw on the same row:
+a
+         document of many shapes is written token by token; the model is sure of the right one (`kept to`), or
+         what it wants is unlike the grammar every third time (`off`). CPU time of the thread, so that
+         neighbours do not count; warm caches, which behind a step of a model are cold: there all of it takes
+         some three times as long.
+conform  answers of the embedded model to the schemas of a file (JSON lines with `name` and `schema`, maybe
+.xz):
+         each answer that ends by itself must be JSON and match; those that were cut are counted. With a log,
+         a run that was stopped is taken up where it was.
 """
 
 from __future__ import annotations
@@ -91,11 +96,12 @@ def body(content: str, schema: Schema | None, **more: Any) -> Body:
     return {"model": MODEL_ID, "input": content, "text": {"format": described}, **more}
 
 
-# ------------------------------------------------------------------------------------------------------- speed
+# -------------------------------------------------------------------------------------------------------
+# speed
 
 
 class Pace(NamedTuple):
-    """How fast answers came, while all of them did: tokens a second, and the server's CPU milliseconds a token."""
+    """Tokens a second while all answers came, and the server's CPU milliseconds a token."""
 
     tokens_s: float
     cpu_ms: float
@@ -158,7 +164,8 @@ def _tokens(load: Load, start: float, stop: float) -> Iterator[float]:
         yield answer.output_tokens * pieces / len(answer.times)  # a piece may hold several tokens
 
 
-# -------------------------------------------------------------------------------------------------------- draw
+# --------------------------------------------------------------------------------------------------------
+# draw
 
 SHAPES: Final = record(
     id={"type": "string", "format": "uuid"},
@@ -226,7 +233,7 @@ def _large_vocabulary() -> Vocabulary:
 
 
 def _rows(tokens: list[int], off: float) -> Iterator[Row]:
-    """Rows shaped like a small model's (logit falls with the logarithm of the rank), the right token on top or not."""
+    """Returns rows shaped like a small model's (logit falls with log rank), the right token on top or not."""
     numbers = np.random.default_rng(0)
     ranked = (25.0 - 2.0 * np.log(np.arange(1, N_VOCAB + 1))).astype(np.float32)
     for token in tokens:
@@ -238,7 +245,7 @@ def _rows(tokens: list[int], off: float) -> Iterator[Row]:
 def _drawn(
     grammars: Grammars, tokens: list[int], rows: list[Row], temperature: float, top_p: float
 ) -> Iterator[tuple[float, float]]:
-    """Microseconds of each free draw and of the constrained one; the document goes on as written, whatever was drawn."""
+    """Returns microseconds of each free and each constrained draw; the document goes on as written."""
     constraint, source = grammars.constrain(schema_to_gbnf(SHAPES)), random.Random(1)
     for number, (token, row) in enumerate(zip(tokens, rows, strict=True)):
         spent, standing = {}, constraint.clone()
@@ -266,7 +273,8 @@ def _microseconds(work: Callable[[], int]) -> float:
     return (time.thread_time() - began) * 1e6
 
 
-# ----------------------------------------------------------------------------------------------------- conform
+# -----------------------------------------------------------------------------------------------------
+# conform
 
 
 Work = list[tuple[str, int, Schema]]

@@ -1,9 +1,9 @@
 """What a run's numbers come to: medians, ratios of the same round, and whether the bars are met.
 
-Two servers are compared round by round, because a machine's pace drifts (`pairs`); a ratio shown is the median
-of those of all rounds of all repetitions, with the quartiles and the number of pairs beside it. A row is judged by
-its ratio, or, where no other server is needed to judge it, by the median of b3node's own values, of which the
-quartiles are then.
+Two servers are compared round by round, because a machine's pace drifts (`pairs`); a ratio shown is the
+median of those of all rounds of all repetitions, with the quartiles and the number of pairs beside it. A row
+is judged by its ratio, or, where no other server is needed to judge it, by the median of b3node's own values,
+of which the quartiles are then.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ OURS, THEIRS, RAW = "b3node", "llama-server", "raw"
 class Repetition(msgspec.Struct, frozen=True):
     """One repetition: the rounds of each scenario; `busy` is others' share of the CPU before it.
 
-    The scenario `server` has one round: what was measured of the servers as such. `failures` says what could not
-    be measured.
+    The scenario `server` has one round: what was measured of the servers as such. `failures` says what could
+    not be measured.
     """
 
     busy: float

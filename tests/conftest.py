@@ -12,7 +12,8 @@ from tests.zoo.zoo import Zoo
 # An assertion inside llama.cpp would otherwise fork a debugger: slow, and it floods stderr.
 os.environ.setdefault("GGML_NO_BACKTRACE", "1")
 
-# New examples in every run: Hypothesis by itself would repeat the same ones wherever it sees CI, and judge by time.
+# New examples in every run: Hypothesis by itself would repeat the same ones wherever it sees CI, and judge by
+# time.
 settings.register_profile(
     "new", derandomize=False, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )

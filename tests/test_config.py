@@ -88,7 +88,9 @@ def test_what_is_wrong_is_refused_with_its_path(tmp_path: Path, text: str, said:
 
 
 def test_a_thoughts_tokens_are_the_operators_to_set(tmp_path: Path) -> None:
-    """For all models or one; a model's own table counts as a whole, and what it leaves out has its default."""
+    """For all models or one; a model's own table counts as a whole, and what it leaves out has its
+    default.
+    """
     loaded = load(
         tmp_path,
         '[thinking]\nlow = 5\n[models.a]\npath = "x"\n[models.b]\npath = "x"\nthinking.high = "unlimited"',

@@ -1,7 +1,8 @@
 """Holds docstrings and comments to plain words: counts those that make a sentence hard to search and to skim.
 
-Run by `make check`. Each word has a bound per 10,000 words of `b3node/`, near the highest of h11, structlog, svcs,
-Starlette, uvicorn, mini-sglang and Datasette; a passage that needs one all the same stands in `ALLOWED`.
+Run by `make check`. Each word has a bound per 10,000 words of `b3node/`, near the highest of h11, structlog,
+svcs, Starlette, uvicorn, mini-sglang and Datasette; a passage that needs one all the same stands in
+`ALLOWED`.
 """
 
 from __future__ import annotations

@@ -125,7 +125,9 @@ def test_leaving_cancels_the_work(*, head: bool) -> None:
 
 
 def test_a_cancellation_by_others_stays_one() -> None:
-    """The end of the process, for one, is not mistaken for a client that left, even when both come at once."""
+    """The end of the process, for one, is not mistaken for a client that left, even when both come at
+    once.
+    """
 
     async def serve(channel: Channel) -> None:
         async with channel.client() as client:

@@ -176,7 +176,9 @@ def test_a_body_that_makes_progress_may_take_longer() -> None:
 
 
 def test_stray_bytes_behind_a_request_do_not_end_its_stream() -> None:
-    """Some clients send a line break behind their body; a long answer must survive the head deadline it starts."""
+    """Some clients send a line break behind their body; a long answer must survive the head deadline it
+    starts.
+    """
     gate = Gate()
     model = FakeModel([started(), token("a"), gate, finished("stop", 1)])
     with serving(model, wire=WireLimits(head_seconds=0.1)) as node, Line(node) as line:
@@ -190,7 +192,9 @@ def test_stray_bytes_behind_a_request_do_not_end_its_stream() -> None:
 
 
 def test_garbage_in_the_middle_of_an_answer_drops_the_connection() -> None:
-    """Bytes that are no request cannot be answered inside another answer: the client is gone, the model is freed."""
+    """Bytes that are no request cannot be answered inside another answer: the client is gone, the model is
+    freed.
+    """
     model = FakeModel([started(), token("a"), Gate()])
     with serving(model) as node, Line(node) as line:
         line.send(post({"stream": True}))
@@ -278,7 +282,9 @@ def test_endless_trailers_close_the_connection(node: Running) -> None:
 
 
 def test_a_refusal_in_the_middle_of_an_upload_is_read(node: Running) -> None:
-    """A body that is too large is taken to its end and thrown away, so the client sees why; the line stays usable."""
+    """A body that is too large is taken to its end and thrown away, so the client sees why; the line stays
+    usable.
+    """
     with Line(node) as line:
         answer = line.ask(post(b"x" * 3_000_000))
 

@@ -78,7 +78,9 @@ def test_every_schema_is_a_schema() -> None:
 
 
 def test_it_has_the_shape_of_an_openapi_document() -> None:
-    """Version, info, unique operation ids, answers with descriptions, required bodies (OpenAPI 3.1, section 4.8)."""
+    """Version, info, unique operation ids, answers with descriptions, required bodies (OpenAPI 3.1, section
+    4.8).
+    """
     assert openapi()["openapi"] == "3.1.0"
     assert {"title", "version"} <= set(openapi()["info"])
     operations = [operation for item in openapi()["paths"].values() for operation in item.values()]

@@ -91,7 +91,9 @@ def test_the_head_waits_for_the_first_token() -> None:
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_client_that_leaves_before_the_head_frees_its_slot(*, stream: bool) -> None:
-    """While a request waits for its first token, its client's leaving cancels it within a tenth of a second."""
+    """While a request waits for its first token, its client's leaving cancels it within a tenth of a
+    second.
+    """
     gate = Gate()
     model = FakeModel([started(), gate])
     with serving(model) as node:
@@ -156,7 +158,9 @@ def test_a_storm_of_resets_leaves_nothing_behind() -> None:
 
 @pytest.mark.parametrize("sips", [False, True])
 def test_a_client_that_does_not_read_is_given_up(*, sips: bool) -> None:
-    """When the kernel takes no more, a stream waits so long and no longer, also for one who reads byte by byte."""
+    """When the kernel takes no more, a stream waits so long and no longer, also for one who reads byte by
+    byte.
+    """
     model = FakeModel([started(), *[Token(1, b"x" * 4_000)] * 4_000])
     with serving(model, stall_seconds=0.3) as node:
         connection = socket.socket()

@@ -179,7 +179,9 @@ def test_a_second_signal_ends_at_once(process: Process) -> None:
 
 @pytest.mark.parametrize("process", [1.0], indirect=True)
 def test_a_node_that_is_asked_nothing_sleeps(process: Process) -> None:
-    """Between requests, and between tokens, nothing wakes it: each look at nothing would cost as much as a token."""
+    """Between requests, and between tokens, nothing wakes it: each look at nothing would cost as much as a
+    token.
+    """
 
     def naps() -> int:
         status = Path(f"/proc/{process.process.pid}/status").read_text()

@@ -26,7 +26,9 @@ def picture(title="b3node & others"):
 
 
 def test_what_is_better_goes_right_and_what_is_worse_left() -> None:
-    """Tokens a second doubled and a gap doubled are bars of one length to different sides of the same line."""
+    """Tokens a second doubled and a gap doubled are bars of one length to different sides of the same
+    line.
+    """
     _, better, worse = picture().findall(f"{SVG}rect")
 
     middle = float(better.get("x"))

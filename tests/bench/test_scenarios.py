@@ -81,7 +81,9 @@ def test_greedy_and_drawn_answers_are_asked_in_turn() -> None:
 
 
 def test_a_full_run_has_enough_pairs() -> None:
-    """A median of few pairs would be the machine's mood: 12 of one client, 4 of sixteen, 8 of what drawing costs."""
+    """A median of few pairs would be the machine's mood: 12 of one client, 4 of sixteen, 8 of what drawing
+    costs.
+    """
     pairs = {name: FULL.repetitions * rounds for name, rounds in FULL.rounds.items()}
 
     assert pairs["clients_1"] >= 12

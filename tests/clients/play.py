@@ -1,7 +1,7 @@
 """The models of the client tests: what they say to whom, page by page.
 
 The capitals that end a question or a function's result are the cues (`tests.zoo.playbook`);
-`programs/trip.py` asks the questions and has the functions. What a grammar forces is written in tokens that a play
+`programs/trip.py` asks the questions and has the functions. Text forced by a grammar has tokens that a play
 does not know (`tests.zoo.spelling`), so calls that are forced are asked of other models.
 """
 

@@ -77,7 +77,9 @@ def _play(client: Client, url: str, *flows: str) -> dict[str, str | None]:
     ids=lambda one: one.name,
 )
 def test_the_clients_of_this_environment_play(node: NodeProcess, client: Client) -> None:
-    """OpenAI's own Python clients are at hand in every run; the embedded model, which takes seconds, is left out."""
+    """OpenAI's own Python clients are at hand in every run; the embedded model, which takes seconds, is left
+    out.
+    """
     flows = [flow for flow in client.flows if flow != "embedded"]
     faults = _play(replace(client, home=Path(sys.prefix)), f"{node.url}/v1", *flows)
 

@@ -23,7 +23,9 @@ def test_a_row_a_client_and_a_column_a_flow() -> None:
 
 
 def test_only_what_was_played_passes() -> None:
-    """What failed says so, with its reason below; what was not run, and what a client has not, is told apart."""
+    """What failed says so, with its reason below; what was not run, and what a client has not, is told
+    apart.
+    """
     written = table({**ALL, ("LangChain", "tools"): "KeyError: `x`\n at y"}, VERSIONS)
     assert "- LangChain, tools: `KeyError: `x` at y`" in written
     assert written.count("| fails ") == 1

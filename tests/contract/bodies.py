@@ -1,4 +1,6 @@
-"""Request bodies of our own: one that uses every field of the contract, and one of every kind clients send."""
+"""Request bodies of our own: one that uses every field of the contract, and one of every kind clients
+send.
+"""
 
 from __future__ import annotations
 

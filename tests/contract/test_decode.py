@@ -86,7 +86,8 @@ def test_nulls_are_the_same_as_absence() -> None:
     )
 
 
-# ------------------------------------------------------------------ one sweep over every place of the contract
+# ------------------------------------------------------------------ one sweep over every place of the
+# contract
 
 PLACES = [path for path, _, _ in places(FULL)]
 REQUIRED = {
@@ -166,7 +167,9 @@ def test_null_is_unset_or_named(path: str) -> None:
 @pytest.mark.parametrize("wrong", [2.5, [[]], True], ids=repr)
 @pytest.mark.parametrize("path", PLACES)
 def test_a_value_of_the_wrong_type_is_named(path: str, wrong: object) -> None:
-    """Whatever stands where the contract has something else is refused with the code and the path of the place."""
+    """Whatever stands where the contract has something else is refused with the code and the path of the
+    place.
+    """
     if wrong is True and path in BOOLEANS:
         decode_request(swept(path, wrong))
         return
@@ -188,7 +191,9 @@ def _objects(value: Any) -> list[dict[str, Any]]:
 
 
 def test_unknown_fields_below_the_top_are_ignored() -> None:
-    """Fields that the contract does not name change nothing inside items, parts, tools and parameter objects."""
+    """Fields that the contract does not name change nothing inside items, parts, tools and parameter
+    objects.
+    """
     body = copy.deepcopy(FULL)
     objects = _objects(body)
     assert len(objects) > 20
@@ -235,7 +240,9 @@ def test_a_body_that_is_no_object_is_refused_as_a_whole(body: bytes) -> None:
     ],
 )
 def test_a_valid_value_arrives(parameters: dict[str, Any], name: str, value: object) -> None:
-    """Values at the edges of what the contract allows are taken, numbers as floats where the contract says number."""
+    """Values at the edges of what the contract allows are taken, numbers as floats where the contract says
+    number.
+    """
     arrived = getattr(decode_request(encoded(**parameters)), name)
     assert arrived == value
     assert type(arrived) is type(value)
@@ -337,7 +344,9 @@ def test_a_message_names_what_is_allowed() -> None:
     ],
 )
 def test_the_order_of_judgement_is_fixed(body: bytes, expected: tuple[str, str]) -> None:
-    """Unsound JSON first, refused entries next, then values in the contract's order, then what must fit together."""
+    """Unsound JSON first, refused entries next, then values in the contract's order, then what must fit
+    together.
+    """
     assert answer(body) == expected
 
 

@@ -158,7 +158,9 @@ def test_the_largest_conversation_is_taken() -> None:
     ],
 )
 def test_input_that_says_nothing_is_refused(nothing: Any) -> None:
-    """Without a word of a user, an assistant or a tool there is nothing to answer, whatever the system says."""
+    """Without a word of a user, an assistant or a tool there is nothing to answer, whatever the system
+    says.
+    """
     assert answer(encoded(input=nothing, instructions="Be kind.")) == ("invalid_request", "input")
 
 

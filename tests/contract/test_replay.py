@@ -25,7 +25,9 @@ def rows(path: Path) -> list[dict[str, Any]]:
 
 
 def test_what_clients_send_is_taken_or_refused_as_the_contract_says() -> None:
-    """Of 149 recorded bodies 138 decode, six are refused for item references and five for stored responses."""
+    """Of 149 recorded bodies 138 decode, six are refused for item references and five for stored
+    responses.
+    """
     outcomes: dict[str, list[int]] = {}
     for index, row in enumerate(rows(REQUESTS)):
         body = json.dumps(row["body"]).encode()

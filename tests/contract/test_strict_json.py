@@ -130,7 +130,9 @@ def test_a_name_that_stands_twice_is_named(body: bytes, param: str) -> None:
 
 
 def test_the_same_name_in_two_objects_is_no_repetition() -> None:
-    """Colons and quotes in strings, and equal names in different objects, are not mistaken for a repeated name."""
+    """Colons and quotes in strings, and equal names in different objects, are not mistaken for a repeated
+    name.
+    """
     value = {"a": {"a": ':"a":', "b": '\\":'}, "b": [{"a": "\\\\"}, {"a": ","}]}
     assert loads(json.dumps(value).encode()) == value
 
@@ -299,7 +301,9 @@ SPELLED = st.recursive(
 @example("[[[[]]]]")
 @example('["","","","","","","","","","",""]')
 def test_the_fast_passes_judge_as_a_slow_reader_does(text: str) -> None:
-    """With limits of 3 levels and 10 values, a document is refused exactly when a hook for each object says so."""
+    """With limits of 3 levels and 10 values, a document is refused exactly when a hook for each object says
+    so.
+    """
     with mock.patch.multiple(strict_json, MAX_DEPTH=3, MAX_VALUES=10, _MAX_QUOTES=40, _MAX_TOKENS=60):
         is_taken = _is_taken(text.encode())
     assert is_taken is _Reference(text, 3, 10).is_sound

@@ -15,7 +15,9 @@ HELLO = [b"Hello", b", ", b"world", b"!"]
 SPLIT = [b"caf", b"\xc3", b"\xa9 ", b"\xf0\x9f", b"\x98", b"\x80", b"."]
 """A text whose characters are cut by the tokens' edges."""
 ONCE = b"Good morning, world."
-"""What `ends` says after a `z`, as one token: several that come together share a delta, which only time tells."""
+"""What `ends` says after a `z`, as one token: several that come together share a delta, which only time
+tells.
+"""
 AS_IT_IS = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
 """A template that writes nothing but what it is told, so that the prompt ends with the user's last words."""
 ECHOES = {letter: [f"You end with {letter}".encode(), b"."] for letter in "bcdfghjklmnpqrtv"}

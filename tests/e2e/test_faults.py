@@ -1,7 +1,8 @@
-"""Faults that people met on other servers, replayed: each request of the collection gets the answer that is right.
+"""Faults that people met on other servers, replayed: each request of the collection gets the answer that is
+right.
 
-The collection lies outside this repository; where it is missing these tests are skipped. What must hold without it
-is held by the tests of each room, and for tools and thoughts by `test_tools`.
+The collection lies outside this repository; where it is missing these tests are skipped. What must hold
+without it is held by the tests of each room, and for tools and thoughts by `test_tools`.
 """
 
 from __future__ import annotations
@@ -111,7 +112,9 @@ class Told:
 
 
 def _check_stream(events: list[Json]) -> None:
-    """Every event is one that the SDK knows; numbers, indices and ids are constant; exactly one ends it all."""
+    """Every event is one that the SDK knows; numbers, indices and ids are constant; exactly one ends it
+    all.
+    """
     assert [event["sequence_number"] for event in events] == list(range(len(events)))
     for event in events:
         assert EVENT.validate_python(event).type == event["type"]
@@ -136,7 +139,9 @@ def _check_stream(events: list[Json]) -> None:
 
 
 def ask(node: NodeProcess, fault: str, model: str, **more: object) -> Told:
-    """The streamed answer of `model` to a fault's request, greedy; the same request unstreamed says the same."""
+    """The streamed answer of `model` to a fault's request, greedy; the same request unstreamed says the
+    same.
+    """
     asked = _asked(fault, more)
     with node.stream(
         model, asked["input"], **{key: value for key, value in asked.items() if key != "input"}

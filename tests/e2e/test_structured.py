@@ -1,4 +1,6 @@
-"""Answers that conform: a schema in, JSON out, through a real node, on a model that has no opinion of its own."""
+"""Answers that conform: a schema in, JSON out, through a real node, on a model that has no opinion of its
+own.
+"""
 
 from __future__ import annotations
 
@@ -100,7 +102,9 @@ def test_greedy_answers_conform(node, name) -> None:
 
 
 def test_a_model_that_wants_to_say_something_else_conforms(node) -> None:
-    """A model that is sure of another text is overruled token by token, and ends when the text is complete."""
+    """A model that is sure of another text is overruled token by token, and ends when the text is
+    complete.
+    """
     schema = SCHEMAS["unicode"]
     answer = node.post("says", text=text_format(schema), max_output_tokens=300)
 

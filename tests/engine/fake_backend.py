@@ -44,7 +44,8 @@ def dictated(grammar: str, place: int) -> int | None:
 
 
 class Dictation:
-    """Implements `engine.sampling.constraint.Grammar`: after so many tokens of the model's, so many are dictated, and again.
+    """Implements `engine.sampling.constraint.Grammar`: after so many tokens of the model's, so many are
+    dictated, and again.
 
     It is written "3 5": three and five; "3 5 20" ends after twenty.
     """

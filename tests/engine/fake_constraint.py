@@ -11,9 +11,11 @@ from b3node.engine.sampling.constraint import Ahead, Ids, Mask
 
 
 class FakeConstraint:
-    """Implements `engine.sampling.constraint.Constraint`: the n-th token must be one of the n-th set; then nothing may follow.
+    """Implements `engine.sampling.constraint.Constraint`: the n-th token must be one of the n-th set; then
+    nothing may follow.
 
-    Its text is one byte a token. With `narrows`, it says among which of 50 tokens the allowed ones are: themselves, and so many others.
+    Its text is one byte a token. With `narrows`, it says among which of 50 tokens the allowed ones are:
+    themselves, and so many others.
     """
 
     def __init__(self, *allowed: Collection[int], narrows: int | None = None) -> None:

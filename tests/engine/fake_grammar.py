@@ -44,7 +44,9 @@ def spell(lexicon: Lexicon, text: bytes) -> list[int]:
 
 @dataclass
 class TextGrammar:
-    """Implements `engine.sampling.constraint.Grammar`: what is written becomes one of `texts`, specials with `MARK`."""
+    """Implements `engine.sampling.constraint.Grammar`: what is written becomes one of `texts`, specials with
+    `MARK`.
+    """
 
     lexicon: Lexicon
     texts: Collection[bytes]

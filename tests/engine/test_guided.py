@@ -57,7 +57,9 @@ def guided(request: int, outline: Outline = OUTLINE, grammar: str | None = GRAMM
 
 @pytest.mark.parametrize("strict", [True, False])
 def test_a_thought_a_text_and_a_call(zoo, strict) -> None:
-    """The dialect's tokens arrive with their mark, others do not; behind the marker the grammar has its way."""
+    """The dialect's tokens arrive with their mark, others do not; behind the marker the grammar has its
+    way.
+    """
     script = [S("<think>"), b"hmm", S("</think>"), b"Look: ", S("<tool_call>"), b'\n{"a":', b"no"]
     with loaded(zoo.scripted(script, strict=strict)) as model:
         engine = engine_of(model)
@@ -97,7 +99,9 @@ def test_control_tokens_are_never_said(zoo) -> None:
 
 @pytest.mark.parametrize("top_p", [1.0, 0.9])
 def test_every_call_is_one_of_the_grammar(zoo, top_p) -> None:
-    """Random text with thoughts and calls in it, many at once: behind each call's marker stands what was declared."""
+    """Random text with thoughts and calls in it, many at once: behind each call's marker stands what was
+    declared.
+    """
     favoured = {"<think>": 66.0, "</think>": 66.0, "<tool_call>": 65.0, "a": 4.0, "\n": 3.0}
     with loaded(zoo.free_choice(favoured, strict=True)) as model:
         engine = engine_of(model)
@@ -119,7 +123,9 @@ def test_every_call_is_one_of_the_grammar(zoo, top_p) -> None:
 
 
 def test_what_a_call_must_say_is_written_in_a_step(zoo) -> None:
-    """Behind the marker that the model chose to write, the only function's name and member cost no draws of their own."""
+    """Behind the marker that the model chose to write, the only function's name and member cost no draws of
+    their own.
+    """
     body = '"{\\"name\\": \\"get_weather_forecast\\", \\"arguments\\": {\\"days_ahead\\": " [0-9] "}}" "\n"'
     grammar = f'root ::= "\\n" {body} <[{END_TOOL_CALL}]>\n'
     with loaded(zoo.scripted([b"Look: ", S("<tool_call>")], strict=True)) as model:

@@ -153,7 +153,8 @@ def test_a_step_that_did_not_fit_moves_no_grammar() -> None:
     assert list(rig.text[1]) == grammar.accepted[:-1]
 
 
-# ------------------------------------------------------------------------------------------------------ outlines
+# ------------------------------------------------------------------------------------------------------
+# outlines
 
 LEXICON = Lexicon([bytes([i]) for i in range(N_VOCAB)], {}, (), {EOG})
 CLOSING = [60, 47, 62]

@@ -1,4 +1,6 @@
-"""Scheduler, loop and the real context together: whatever runs beside it, each request hears its own model."""
+"""Scheduler, loop and the real context together: whatever runs beside it, each request hears its own
+model.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ SMALL = msgspec.structs.replace(EXACT, ctx=256, cells=256)
 
 @ALL
 def test_many_at_once_each_hear_their_own(zoo: Zoo, arch: Arch) -> None:
-    """More requests than slots, of all lengths, chunked and batched as it comes, are each answered exactly."""
+    """More requests than slots, of all lengths, chunked and batched as it comes, are each answered
+    exactly.
+    """
     path, prompts = zoo.random(arch), random_prompts(1, [3, 200, 1, 40, 17, 90, 400, 2, 64, 5])
     with loaded(path) as model:
         engine = Engine(model, tick=0.03)
@@ -78,7 +82,9 @@ def test_a_paused_sequence_goes_on_as_if_nothing_had_been(zoo: Zoo, arch: Arch) 
 
 @ALL
 def test_a_slot_forgets_who_was_in_it(zoo: Zoo, arch: Arch) -> None:
-    """One after the other in one slot, and cancelled in the middle of a prompt: no trace in the next answer."""
+    """One after the other in one slot, and cancelled in the middle of a prompt: no trace in the next
+    answer.
+    """
     path, prompts = zoo.random(arch), random_prompts(3, [300, 20, 300, 7, 150])
     with loaded(path, msgspec.structs.replace(EXACT, parallel=1)) as model:
         engine = Engine(model, tick=0.3)
@@ -146,7 +152,9 @@ def test_a_conversation_is_never_computed_twice(zoo: Zoo, arch: Arch) -> None:
 @ALL
 @pytest.mark.parametrize("seed", [1, 2])
 def test_no_workload_changes_a_word(zoo: Zoo, arch: Arch, seed: int) -> None:
-    """Arrivals, cancels, shared beginnings, two organizations, few cells and little host memory: all exact."""
+    """Arrivals, cancels, shared beginnings, two organizations, few cells and little host memory: all
+    exact.
+    """
     path, rng = zoo.random(arch), np.random.default_rng(seed)
     stems = [[], ids(7, 40), [*ids(7, 40), *ids(8, 30)], ids(9, 70)]
     prompts: dict[int, list[int]] = {}
@@ -208,7 +216,9 @@ def test_greedy_takes_the_likeliest_whatever_the_seed(zoo: Zoo, temperature: flo
 
 @pytest.mark.parametrize("chance", [Sampling(0.0, 1.0, 1), Sampling(0.4, 1.0, 1), Sampling(0.7, 0.9, 2)])
 def test_what_is_guessed_changes_no_word(zoo: Zoo, chance: Sampling) -> None:
-    """Greedily and by chance, who quotes an earlier answer says with drafts what it says without, in fewer steps."""
+    """Greedily and by chance, who quotes an earlier answer says with drafts what it says without, in fewer
+    steps.
+    """
     path, prompt = zoo.scripted([branches(number) for number in range(30)]), ids(1, 20)
     said, steps = {}, {}
     for drafts in (True, False):
@@ -228,7 +238,9 @@ def test_what_is_guessed_changes_no_word(zoo: Zoo, chance: Sampling) -> None:
 
 @pytest.mark.parametrize("arch", ["llama", "qwen35"])
 def test_a_seed_repeats_a_response_whatever_runs_beside_it(zoo: Zoo, arch: Arch) -> None:
-    """Alone, in a crowd, cached, and paused for want of cells: the same seed says the same, another another."""
+    """Alone, in a crowd, cached, and paused for want of cells: the same seed says the same, another
+    another.
+    """
     path = zoo.scripted([branches(number) for number in range(30)], arch=arch)
     first, chance = ids(1, 40), Sampling(0.9, 0.95, 7)
     with loaded(path, SMALL) as model:
@@ -245,7 +257,9 @@ def test_a_seed_repeats_a_response_whatever_runs_beside_it(zoo: Zoo, arch: Arch)
 
 @KINDS
 def test_cells_that_are_not_there_cost_no_words(zoo: Zoo, arch: Arch) -> None:
-    """Where the cache holds less than was thought, sequences wait or end as `capacity`; what is said is right."""
+    """Where the cache holds less than was thought, sequences wait or end as `capacity`; what is said is
+    right.
+    """
     path, prompts = zoo.random(arch), random_prompts(8, [60, 70, 80, 30])
     with loaded(path, SMALL) as model:
         engine = Engine(model)

@@ -188,7 +188,9 @@ def test_a_call_without_arguments_has_an_empty_object_in_one_delta() -> None:
 
 
 def test_every_call_asks_for_an_id_of_its_own() -> None:
-    """Call ids come from what was injected, one a call; the real source never repeats one and counts nothing."""
+    """Call ids come from what was injected, one a call; the real source never repeats one and counts
+    nothing.
+    """
     skeleton = begin(REQUEST, response_id=RESPONSE_ID, created_at=0)
     composing = Composer(skeleton, call_id=ids.new_call_id)
     composing.open()
@@ -347,8 +349,8 @@ def _places(events: list[Event]) -> Iterator[tuple[str, int, Event]]:
 
 @given(scripts)
 def test_an_item_has_one_id_and_one_index_everywhere(script: tuple[list[Delta], Ending]) -> None:
-    """Added, parts, deltas, done and the final output agree; indices count from 0; no item opens while one is open;
-    every content index is 0, for no item has two parts.
+    """Added, parts, deltas, done and the final output agree; indices count from 0; no item opens while one is
+    open; every content index is 0, for no item has two parts.
     """
     events = compose(*script)
     output = ended(events).output

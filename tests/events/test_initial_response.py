@@ -109,7 +109,9 @@ def test_tools_are_echoed_with_every_key() -> None:
     ],
 )
 def test_an_answer_schema_is_echoed(asked: TextFormat, expected: dict[str, object]) -> None:
-    """Name, schema and strictness always; the description only when there is one, as OpenAI's document has it."""
+    """Name, schema and strictness always; the description only when there is one, as OpenAI's document has
+    it.
+    """
     text = echo(text_format=asked)["text"]
     assert text == {
         "format": {"type": "json_schema", "name": "n", "schema": {"type": "object"}, **expected},

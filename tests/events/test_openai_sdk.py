@@ -1,4 +1,6 @@
-"""OpenAI's Python SDK as a judge: its stream helper accumulates our bytes, and throws at what it cannot place."""
+"""OpenAI's Python SDK as a judge: its stream helper accumulates our bytes, and throws at what it cannot
+place.
+"""
 
 from __future__ import annotations
 

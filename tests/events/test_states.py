@@ -54,8 +54,8 @@ def test_what_the_table_lacks_is_out_of_order(state: State, kind: type) -> None:
 
 @pytest.mark.parametrize(("state", "kind"), [p for p in PAIRS if p[1] in TABLE[p[0]]])
 def test_items_open_and_close_in_turn(state: State, kind: type) -> None:
-    """Along every transition an item opens only when none is open, and is extended or closed only when one is;
-    what is open in the end is what the next state says. A failure alone may leave an item open.
+    """Along every transition an item opens only when none is open, and is extended or closed only when one
+    is; what is open in the end is what the next state says. A failure alone may leave an item open.
     """
     due, is_open = transition(state, INPUTS[kind]), state in OPEN
     for action in due.actions:
@@ -71,7 +71,9 @@ def test_items_open_and_close_in_turn(state: State, kind: type) -> None:
 
 
 def test_actions_are_given_what_they_read() -> None:
-    """An item is extended only by deltas with a text, a call opened only by a name, an end made only by an ending."""
+    """An item is extended only by deltas with a text, a call opened only by a name, an end made only by an
+    ending.
+    """
     for row in TABLE.values():
         for kind, due in row.items():
             given = INPUTS[kind]
@@ -82,13 +84,17 @@ def test_actions_are_given_what_they_read() -> None:
 
 @pytest.mark.parametrize("state", list(State))
 def test_more_of_the_same_is_what_the_table_says_it_is(state: State) -> None:
-    """What is taken without asking the table is all that does nothing but extend the open item, and no more."""
+    """What is taken without asking the table is all that does nothing but extend the open item, and no
+    more.
+    """
     alone = Transition((Action.EXTEND,), state)
     assert set(EXTENDING[state]) == {kind for kind, due in TABLE[state].items() if due == alone}
 
 
 def test_every_state_is_reached_and_can_end() -> None:
-    """From NEW every state can be reached; every live one can be cut or fail, and all but CALL can be completed."""
+    """From NEW every state can be reached; every live one can be cut or fail, and all but CALL can be
+    completed.
+    """
     reached, frontier = {State.NEW}, [State.NEW]
     while frontier:
         for due in TABLE[frontier.pop()].values():
@@ -102,7 +108,9 @@ def test_every_state_is_reached_and_can_end() -> None:
 
 
 def test_a_completed_response_has_an_answer() -> None:
-    """Where no message or call was given yet, a completion opens a message first: agent loops ask again without."""
+    """Where no message or call was given yet, a completion opens a message first: agent loops ask again
+    without.
+    """
     for state in (State.STARTED, State.REASONING):
         assert Action.OPEN_MESSAGE in TABLE[state][Completed].actions
     for state in (State.MESSAGE, State.ANSWERED, State.AFTERTHOUGHT):

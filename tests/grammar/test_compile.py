@@ -1,4 +1,6 @@
-"""The front door: what compiles accepts the conforming texts and no others; what cannot be exact is refused."""
+"""The front door: what compiles accepts the conforming texts and no others; what cannot be exact is
+refused.
+"""
 
 from __future__ import annotations
 

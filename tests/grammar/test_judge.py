@@ -118,7 +118,9 @@ HOSTILE: dict[str, tuple[dict[str, object], object]] = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_work_is_bounded_however_it_is_asked_for(monkeypatch, name) -> None:
-    """What goes on for too long is broken off and no match; nothing is done between two counts that is worth hundreds."""
+    """What goes on for too long is broken off and no match; nothing is done between two counts that is worth
+    hundreds.
+    """
     part, value = HOSTILE[name]
     defined = {key: part.pop(key) for key in ("$defs",) if key in part}
     left: list[int] = []

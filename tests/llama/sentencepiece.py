@@ -1,4 +1,6 @@
-"""A tiny SentencePiece vocabulary as a file: a space before every text, and pieces that merge into markers."""
+"""A tiny SentencePiece vocabulary as a file: a space before every text, and pieces that merge into
+markers.
+"""
 
 from __future__ import annotations
 

@@ -38,7 +38,9 @@ def computed(
 
 @pytest.mark.parametrize("situation", [Situation(1, 300), Situation(5, 7), Situation(3, 4, 50)])
 def test_both_ways_compute_the_same(situation: Situation) -> None:
-    """Otherwise they would not be two ways of one thing: keys, values, masks and scales are laid out alike."""
+    """Otherwise they would not be two ways of one thing: keys, values, masks and scales are laid out
+    alike.
+    """
     seen = situation.seen()
     fused, plain = (computed(way, HEADS, seen) for way in (attention._fused, attention._plain))
     assert np.abs(plain).max() > 0.1
@@ -76,7 +78,9 @@ def test_a_situation_says_who_sees_what() -> None:
     ],
 )
 def test_a_part_of_a_layer_stands_for_it(heads: Heads, fewer: Heads) -> None:
-    """As many query heads share keys and values, eight at most: a large model must not take a second to start."""
+    """As many query heads share keys and values, eight at most: a large model must not take a second to
+    start.
+    """
     assert heads.fewer() == fewer
 
 
@@ -93,7 +97,9 @@ def test_a_part_of_a_layer_stands_for_it(heads: Heads, fewer: Heads) -> None:
     ],
 )
 def test_a_ratio_is_measured_of_every_shape(heads: Heads) -> None:
-    """Whichever is faster here, neither takes a hundred times as long: both have computed, and in the memory there is."""
+    """Whichever is faster here, neither takes a hundred times as long: both have computed, and in the memory
+    there is.
+    """
     library.begin()
     assert 0.01 < fused_slowness(heads) < 100
 

@@ -1,4 +1,6 @@
-"""The real backend against the reference: whatever a plan does, each row is what a fresh prefill would say."""
+"""The real backend against the reference: whatever a plan does, each row is what a fresh prefill would
+say.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,9 @@ def test_a_prompt_may_be_cut_anywhere(zoo: Zoo, arch: Arch) -> None:
 @ALL
 @pytest.mark.parametrize("seed", [1, 4])
 def test_whatever_happens_each_row_is_its_own(zoo: Zoo, arch: Arch, seed: int) -> None:
-    """Slots that grow, are read, copied, put away, brought back and emptied: each row is that of its tokens."""
+    """Slots that grow, are read, copied, put away, brought back and emptied: each row is that of its
+    tokens.
+    """
     path, family = zoo.random(arch), ARCHITECTURES[arch]
     with loaded(path) as model, reference.opened(path) as judge:
         walk = Walk(model.backend, seed, stateful=family.recurrent or family.window, slots=4)
@@ -91,7 +95,9 @@ def test_the_products_own_settings_mean_the_same(zoo: Zoo, arch: Arch) -> None:
 
 
 def test_flash_attention_and_the_caches_type_are_chosen(zoo: Zoo) -> None:
-    """Each choice computes a little differently: an exact cache is nearer to the reference than a half one."""
+    """Each choice computes a little differently: an exact cache is nearer to the reference than a half
+    one.
+    """
     path, off = zoo.random("llama"), {}
     for kv_type in ("f32", "f16"):
         with loaded(path, Settings(ctx=256, threads=1, flash_attention=False, kv_type=kv_type)) as model:
@@ -105,7 +111,9 @@ def test_flash_attention_and_the_caches_type_are_chosen(zoo: Zoo) -> None:
 
 @KINDS
 def test_a_full_cache_is_told_and_changes_nothing(zoo: Zoo, arch: Arch) -> None:
-    """A step that does not fit raises `CellsFullError`; all slots go on from where they were, new ones too."""
+    """A step that does not fit raises `CellsFullError`; all slots go on from where they were, new ones
+    too.
+    """
     path = zoo.random(arch)
     with loaded(path, SMALL) as model:
         context = model.backend
@@ -181,7 +189,9 @@ def test_an_invalid_plan_is_refused_before_anything_is_done(zoo: Zoo, arch: Arch
 
 @pytest.mark.parametrize("start", [0, 50, 99, 101])
 def test_a_chunk_that_does_not_continue_its_slot_is_an_error(zoo: Zoo, start: int) -> None:
-    """A gap or a repetition raises `DecodeError`, and neither its slot nor the other of the step is touched."""
+    """A gap or a repetition raises `DecodeError`, and neither its slot nor the other of the step is
+    touched.
+    """
     path = zoo.random("llama")
     with loaded(path, SMALL) as model:
         run(model.backend, chunk(0, 0, PROMPT))

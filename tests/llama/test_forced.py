@@ -99,7 +99,9 @@ SCHEMA = {
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 2**32), text=st.sampled_from([schema_to_gbnf(SCHEMA), json_object_gbnf()]))
 def test_no_other_text_is_allowed(grammars, seed, text) -> None:
-    """On a random way through a grammar: whatever token is allowed begins like what is forced, or it like the token."""
+    """On a random way through a grammar: whatever token is allowed begins like what is forced, or it like the
+    token.
+    """
     constraint, source = grammars.constrain(text), random.Random(seed)
     everything = np.arange(len(constraint._tokens.pieces), dtype=np.int32)
     for _ in range(60):

@@ -1,4 +1,6 @@
-"""llama.cpp's grammars as constraints: what they allow, what they refuse, and that no mistake ends the process."""
+"""llama.cpp's grammars as constraints: what they allow, what they refuse, and that no mistake ends the
+process.
+"""
 
 from __future__ import annotations
 
@@ -132,7 +134,8 @@ def test_special_tokens_are_not_allowed_by_their_text(grammars, token) -> None:
     assert allowed(constraint) == {ord("<")}
 
 
-# ------------------------------------------------------------------------------------------------ special tokens
+# ------------------------------------------------------------------------------------------------ special
+# tokens
 
 
 def spelled(constraint: Grammar, *parts: str | int) -> Grammar:
@@ -367,7 +370,9 @@ def test_characters_come_byte_by_byte(grammars, text) -> None:
 )
 @pytest.mark.parametrize("grammar_text", [STRING, 'root ::= "\\"" [^"]* "\\""', 'root ::= "\\"" .* "\\""'])
 def test_bytes_that_are_no_utf8_are_refused(grammars, sequence, grammar_text) -> None:
-    """Overlong forms, surrogates, code points too large, stray and missing continuations, NUL: never allowed."""
+    """Overlong forms, surrogates, code points too large, stray and missing continuations, NUL: never
+    allowed.
+    """
     constraint = write(grammars.constrain(grammar_text), '"')
 
     assert not takes(constraint, *sequence)
@@ -471,7 +476,8 @@ def test_vocabularies_with_byte_tokens(tmp_path_factory) -> None:
     assert allowed(constraint) == set(vocabulary.eog)
 
 
-# ---------------------------------------------------------------------------------------------------- mistakes
+# ----------------------------------------------------------------------------------------------------
+# mistakes
 
 
 @pytest.mark.parametrize(
@@ -537,7 +543,9 @@ def test_a_token_that_was_not_allowed_is_not_accepted(grammars) -> None:
 
 @pytest.mark.parametrize("asked", [[[97], [98], [97]], [[97, 98]], [[97], [98, 99]], [[98, 99], [97]]])
 def test_whatever_was_allowed_may_be_accepted(grammars, asked) -> None:
-    """Asked about alone or with others, first or last, once or twice: until something is accepted, and not longer."""
+    """Asked about alone or with others, first or last, once or twice: until something is accepted, and not
+    longer.
+    """
     for token in (97, 98):
         constraint = grammars.constrain("root ::= [ab]+")
         for tokens in asked:
@@ -553,7 +561,9 @@ def test_whatever_was_allowed_may_be_accepted(grammars, asked) -> None:
 
 @pytest.mark.parametrize("written", [b"", b"a", b"\xe4", b"\xe4\xb8"])
 def test_a_token_alone_is_judged_as_among_others(grammars, written) -> None:
-    """Whether it is text, half a character, the end or a named token, behind a whole character or half of one."""
+    """Whether it is text, half a character, the end or a named token, behind a whole character or half of
+    one.
+    """
     constraint = write(grammars.constrain(f"root ::= [a-z\\u4e2d-\\uffff]* <[{END_THINK}]>?"), written)
     tokens = np.arange(len(constraint._tokens.pieces), dtype=np.int32)
 
@@ -564,7 +574,9 @@ def test_a_token_alone_is_judged_as_among_others(grammars, written) -> None:
 
 @pytest.mark.parametrize("token", [ord("x"), IM_END])
 def test_llama_cpp_still_aborts_on_what_we_never_do(zoo, token) -> None:
-    """Accepting what the grammar forbids ends the process: when this changes, this room can become simpler."""
+    """Accepting what the grammar forbids ends the process: when this changes, this room can become
+    simpler.
+    """
     path = zoo.random("llama")
     program = f"""
         from b3node.llama.library import lib
@@ -582,7 +594,8 @@ def test_llama_cpp_still_aborts_on_what_we_never_do(zoo, token) -> None:
     assert "lives" not in ended.stdout
 
 
-# --------------------------------------------------------------------------------------------- kept and cloned
+# --------------------------------------------------------------------------------------------- kept and
+# cloned
 
 
 class Parses:
@@ -663,7 +676,8 @@ def test_trying_keeps_nothing(vocabulary, monkeypatch) -> None:
     assert (parses.parsed, parses.freed) == (2, 1)
 
 
-# ---------------------------------------------------------------------------------------------- with the compiler
+# ---------------------------------------------------------------------------------------------- with the
+# compiler
 
 SCHEMAS: dict[str, dict[str, object]] = {
     "person": {

@@ -1,4 +1,6 @@
-"""What this build of llama.cpp does and what this room relies on, so that an upgrade shows what it changed."""
+"""What this build of llama.cpp does and what this room relies on, so that an upgrade shows what it
+changed.
+"""
 
 from __future__ import annotations
 
@@ -140,7 +142,9 @@ def test_a_recurrent_state_cannot_be_cut(zoo: Zoo, arch: Arch) -> None:
 
 
 def test_the_packages_model_classes_are_not_imported() -> None:
-    """An engine imports the C functions alone; whoever asks for the package gets it, over the same library."""
+    """An engine imports the C functions alone; whoever asks for the package gets it, over the same
+    library.
+    """
     program = (
         "import sys; from b3node.llama.library import lib; early = 'llama_cpp.llama' in sys.modules; "
         "import llama_cpp; print(early, llama_cpp.llama_cpp is lib, 'llama_cpp.llama' in sys.modules)"

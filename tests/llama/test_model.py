@@ -133,7 +133,9 @@ def test_a_model_that_would_say_nothing_is_a_load_error(
 
 @pytest.mark.parametrize("flash_attention", [True, False])
 def test_a_context_that_cannot_be_made_is_a_load_error(zoo: Zoo, flash_attention: bool) -> None:
-    """A cache whose blocks are wider than the heads, or that needs flash attention, is told with the reason."""
+    """A cache whose blocks are wider than the heads, or that needs flash attention, is told with the
+    reason.
+    """
     settings = msgspec.structs.replace(EXACT, kv_type="q8_0", flash_attention=flash_attention)
     with pytest.raises(LoadError, match=r"1024 cells can be made: .*(q8_0|quantized)"):
         Model.load(str(zoo.random("llama")), settings, silent)

@@ -94,7 +94,9 @@ def test_how_the_cache_is_kept_is_passed_on() -> None:
 
 
 def test_a_cpu_attends_without_the_fused_kernel_where_that_is_slow() -> None:
-    """Else llama.cpp decides, as it does on a GPU, and where the cache is in blocks that only that kernel reads."""
+    """Else llama.cpp decides, as it does on a GPU, and where the cache is in blocks that only that kernel
+    reads.
+    """
     assert fitted().flash_attention is None
     assert fitted(slow_kernel=True).flash_attention is False
     assert fitted(slow_kernel=True, flash_attention=True).flash_attention is True
@@ -134,12 +136,16 @@ def test_a_measurement_is_made_only_where_it_decides() -> None:
     ],
 )
 def test_a_step_is_as_large_as_its_scores_may_be(n_head: int, options: dict[str, Any], batch: int) -> None:
-    """Without the fused kernel, a step's scores stay within 256 MiB, and every running sequence still has a token."""
+    """Without the fused kernel, a step's scores stay within 256 MiB, and every running sequence still has a
+    token.
+    """
     assert fitted(n_head=n_head, **options).batch == batch
 
 
 def test_host_memory_is_bounded_by_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """When nothing is configured, an eighth of the machine's memory and at most 1 GiB; none where it is unknown."""
+    """When nothing is configured, an eighth of the machine's memory and at most 1 GiB; none where it is
+    unknown.
+    """
     for memory, shelf in ((1 << 40, 1 << 30), (8 << 20, 1 << 20), (0, 0)):
         monkeypatch.setattr(module, "memory", lambda memory=memory: memory)
         assert fitted().shelf == shelf

@@ -58,7 +58,9 @@ def test_the_machine_is_looked_at_now_and_then(monkeypatch) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at what processes do")
 def test_what_others_do_while_nothing_is_computed_is_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A neighbour that works in rests alone is none; one that works while we do is, however short each time is."""
+    """A neighbour that works in rests alone is none; one that works while we do is, however short each time
+    is.
+    """
     readings: list[tuple[float, float, float]] = [
         (0.0, 0.0, 0.0),
         (0.2, 0.2, 0.2),  # a rest begins: alone so far,

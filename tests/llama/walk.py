@@ -20,7 +20,9 @@ from tests.llama.loaded import chunk
 
 @dataclass(frozen=True)
 class Shelved:
-    """A sequence in host memory: its range up to `middle` and the rest under two keys, its state under a third."""
+    """A sequence in host memory: its range up to `middle` and the rest under two keys, its state under a
+    third.
+    """
 
     tokens: list[int]
     middle: int

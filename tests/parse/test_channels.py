@@ -125,7 +125,9 @@ def test_what_is_held_back_is_bounded(size: int) -> None:
 
 
 def test_a_prompt_may_end_inside_of_a_marker() -> None:
-    """The model completes it, or writes something else: what the prompt had of it is never the answer's text."""
+    """The model completes it, or writes something else: what the prompt had of it is never the answer's
+    text.
+    """
     dialect = Dialect(
         text=Span(">>>all\n", ""), calls=Calls(NamedBody(("\n",), JsonArguments()), open=(">>>",))
     )

@@ -73,7 +73,9 @@ def test_any_cut_says_the_same(family: Family) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES, ids=names)
 def test_garbage_is_read_without_an_error_and_the_same_in_any_cut(family: Family) -> None:
-    """Parts of turns in any order, bad bytes among them, marks anywhere: no error, and still no matter how it is cut."""
+    """Parts of turns in any order, bad bytes among them, marks anywhere: no error, and still no matter how it
+    is cut.
+    """
     random = Random(family.name)
     shreds = [
         b"\xff",
@@ -111,7 +113,9 @@ def test_garbage_is_read_without_an_error_and_the_same_in_any_cut(family: Family
 
 @pytest.mark.parametrize(("family", "turn"), TURNS, ids=names)
 def test_a_longer_answer_takes_nothing_back(family: Family, turn: Turn) -> None:
-    """What is told of a beginning is the beginning of what is told, and an answer may end anywhere without an error."""
+    """What is told of a beginning is the beginning of what is told, and an answer may end anywhere without an
+    error.
+    """
     data = written(turn.written, family.specials)
     whole = deltas(family, turn, [bytes([byte]) for byte in data])
     for upto in range(0, len(data), max(1, len(data) // 20)):

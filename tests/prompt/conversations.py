@@ -1,6 +1,7 @@
-"""A corpus of conversations: whatever is odd about histories, arguments, texts and tools that agents really send.
+"""A corpus of conversations: whatever is odd about histories, arguments, texts and tools that agents really
+send.
 
-`CONVERSATIONS` are the same for all templates; `quoting` makes one that quotes a template's own markers everywhere.
+`CONVERSATIONS` are the same for all templates; `quoting` makes one that quotes a template's own markers.
 """
 
 from __future__ import annotations
@@ -202,7 +203,9 @@ CONVERSATIONS: Final[dict[str, Request]] = {
 
 
 def quoting(markers: tuple[str, ...]) -> Request:
-    """A conversation that spells markers wherever a client's text can stand: whole, in a row, and in halves."""
+    """A conversation that spells markers wherever a client's text can stand: whole, in a row, and in
+    halves.
+    """
     row = "".join(markers)
     halves = [half for text in markers for half in (text[: len(text) // 2], text[len(text) // 2 :])]
     properties = {text: {"type": "string", "description": text, "enum": [text]} for text in markers[:40]}

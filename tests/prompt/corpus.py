@@ -49,7 +49,9 @@ def markers_in(name: str) -> tuple[str, ...]:
 
 @cache
 def sent_by_clients() -> tuple[Request, ...]:
-    """What real clients sent and the node takes, but for images; nothing if the shared folder is not there."""
+    """What real clients sent and the node takes, but for images; nothing if the shared folder is not
+    there.
+    """
     path = FOLDER.parent / "client_requests.jsonl"
     lines = path.read_text("utf-8").splitlines() if path.exists() else []
     bodies = (entry["body"] for entry in map(json.loads, lines) if entry["accepted"])

@@ -1,4 +1,6 @@
-"""What a template is given for a request, as plain JSON: the same that any implementation of chat templates takes."""
+"""What a template is given for a request, as plain JSON: the same that any implementation of chat templates
+takes.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Renders with the reference implementation of chat templates: a program for an environment of its own, no test.
+"""Renders with the reference implementation of chat templates: a program for an environment of its own, no
+test.
 
-Each line of standard input is a job: a template's text, a moment, and the values to render it with. Each line of
-standard output has a job's texts, or, where there is no text, why. Its arguments ease the implementation, each in
-something that some templates were not written for:
+Each line of standard input is a job: a template's text, a moment, and the values to render it with. Each line
+of standard output has a job's texts, or, where there is no text, why. Its arguments ease the implementation,
+each in something that some templates were not written for:
 
 - `lists`: templates may change lists;
 - `generators`: `tojson` writes generators as lists;

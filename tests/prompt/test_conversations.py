@@ -39,7 +39,9 @@ def says_null(asked: Request) -> bool:
 
 
 OPTIONAL = ": Optional[str] = None"
-"""How Command R's template declares a parameter that need not be given, in the signature that it writes of a function."""
+"""How Command R's template declares a parameter that need not be given, in the signature that it writes of a
+function.
+"""
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -125,7 +127,9 @@ def words(turns: tuple[Turn, ...]) -> list[str]:
 @pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize("effort", ["none", "high"])
 def test_nothing_that_was_said_is_lost(name, effort) -> None:
-    """System text, functions, texts, calls and results are all written, and in the order in which they came."""
+    """System text, functions, texts, calls and results are all written, and in the order in which they
+    came.
+    """
     _, able = compiled(name)
     for which, turns in TOLD.items():
         got = write(name, Conversation("systemtext", turns, (TOOL,)), effort).plain

@@ -100,7 +100,9 @@ def test_what_cannot_be_enforced_is_refused(schema, words) -> None:
 
 
 def test_what_the_runtime_cannot_bear_is_refused() -> None:
-    """A grammar that the model's runtime does not take is the client's to hear, not the engine's to die of."""
+    """A grammar that the model's runtime does not take is the client's to hear, not the engine's to die
+    of.
+    """
     runs = Runs(answer=False)
     compiled = Formats(runs)
     for _ in range(2):

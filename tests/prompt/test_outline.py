@@ -154,7 +154,9 @@ def test_what_is_not_enforced_of_a_schema_is_said() -> None:
 
 
 def test_functions_are_compiled_once() -> None:
-    """The same functions again give the same grammar; the runtime is asked once, and its refusal is the client's."""
+    """The same functions again give the same grammar; the runtime is asked once, and its refusal is the
+    client's.
+    """
     shown: list[str] = []
 
     def runs(grammar: str) -> bool:
@@ -187,7 +189,9 @@ def test_a_prompt_that_ends_in_a_marker_is_read_with_it() -> None:
 
 @pytest.mark.parametrize("name", ALL)
 def test_every_family_can_be_asked_for_everything(name) -> None:
-    """Calls by choice and by force, formats beside them, thoughts: each has its outline, whatever the dialect."""
+    """Calls by choice and by force, formats beside them, thoughts: each has its outline, whatever the
+    dialect.
+    """
     marks = sorted({*literals(learned(name).dialect)} - {""})
     specials = special_tokens(
         tuple(mark for mark in marks if mark.startswith("<") and mark.endswith(">")), ()

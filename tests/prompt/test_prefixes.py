@@ -1,4 +1,6 @@
-"""A history that replays what the model wrote begins with the prompt that it wrote it for, so a cache serves it."""
+"""A history that replays what the model wrote begins with the prompt that it wrote it for, so a cache serves
+it.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ CHANGED = frozenset(
     llama-cpp-rwkv-world
     """.split()  # noqa: SIM905 - a table
 )
-"""Templates that open a thought for the model and never write an earlier one, or (Command R+) say how to call last."""
+"""Templates that open a thought for the model and never write an earlier one, or (Command R+) say how to call
+last.
+"""
 
 CHANGED_UNTHINKING = CHANGED | frozenset(
     """

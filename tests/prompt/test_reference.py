@@ -29,11 +29,12 @@ EASED: Final = {
     "llama-cpp-deepseek-r1": "generators",
     "meetkai-functionary-medium-v3.1": "markup",
 }
-"""Templates that the reference refuses, or writes as nobody meant it, and what it is eased in to be compared at all.
+"""Templates that the reference refuses, or writes as nobody meant it, and what it is eased in to be compared
+at all.
 
-Kimi K2's queue its calls in a list, which the reference's sandbox forbids. The one of llama.cpp for R1 gives `tojson`
-a generator. Functionary 3.1 marks its JSON as `safe`, for which the reference writes HTML escapes into whatever is
-joined to it: `&lt;` in a function's description, `&#34;` for each quote of its schema.
+Kimi K2's queue its calls in a list, which the reference's sandbox forbids. The one of llama.cpp for R1 gives
+`tojson` a generator. Functionary 3.1 marks its JSON as `safe`, for which the reference writes HTML escapes
+into whatever is joined to it: `&lt;` in a function's description, `&#34;` for each quote of its schema.
 """
 
 STEERED: Final = {
@@ -54,7 +55,9 @@ Ask = Callable[[str, str, list[dict[str, Any]]], list[str]]
 
 @pytest.fixture(scope="module")
 def ask() -> Iterator[Ask]:
-    """Texts of the reference for a template's name, what it is eased in, and values; an error reads `!` and its name."""
+    """Texts of the reference for a template's name, what it is eased in, and values; an error reads `!` and
+    its name.
+    """
     if not PYTHON.exists():
         pytest.skip("the reference implementation is not installed: make test-reference")
     programs: dict[str, subprocess.Popen[str]] = {}

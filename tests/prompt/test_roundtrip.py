@@ -60,8 +60,9 @@ ARGUMENTS: tuple[dict[str, object], ...] = (
 """Ends with `VALUE`, in the order of the names, as some templates sort them."""
 SIMPLE: tuple[dict[str, object], ...] = ({KEY: "é 日本 🚀", "q": "", "r": 7, "z": VALUE}, {KEY: VALUE})
 UNABLE = ("<|tool_call_start|>", "CDATA")
-"""What stands in templates that do not write every text so that it can be told what it was: LFM2.5 puts quotes around it
-and escapes none in it, MiniCPM5 puts some into CDATA, which no dialect knows of yet."""
+"""What stands in templates that do not write every text so that it can be told what it was: LFM2.5 puts
+quotes around it and escapes none in it, MiniCPM5 puts some into CDATA, which no dialect knows of yet.
+"""
 
 
 @cache

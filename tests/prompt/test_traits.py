@@ -43,7 +43,9 @@ def test_a_template_of_turns_alone_says_so() -> None:
     ],
 )
 def test_real_models_are_told_for_what_they_are(name, expected) -> None:
-    """Those that think when asked, always, when they like, and never; with many calls, one, and none of their own."""
+    """Those that think when asked, always, when they like, and never; with many calls, one, and none of their
+    own.
+    """
     try:
         found = source(name)
     except FileNotFoundError:

@@ -29,7 +29,9 @@ def test_ready_means_that_every_model_decodes() -> None:
 
 
 def test_ready_means_that_prompts_can_be_prepared() -> None:
-    """An engine that decodes is of no use to anybody whose request does not reach it; both are told of each model."""
+    """An engine that decodes is of no use to anybody whose request does not reach it; both are told of each
+    model.
+    """
     dumb = FakeModel(name="dumb")
     dumb.trying = no
     readiness = asyncio.run(Health(Node("n1", [FakeModel(), dumb])).readiness())

@@ -340,7 +340,9 @@ def troubled(draw: st.DrawFn) -> list[Step]:
 
 @given(troubled())
 def test_a_stream_has_one_end_whatever_happens(script: list[Step]) -> None:
-    """Under any fault a request is either refused before its head, or a stream without a gap and with one end."""
+    """Under any fault a request is either refused before its head, or a stream without a gap and with one
+    end.
+    """
     log.configure("off")
     model = FakeModel(script)
     try:

@@ -1,4 +1,6 @@
-"""Stand-ins for child processes: a shell script at the other end of a socket pair, instead of one of our modules."""
+"""Stand-ins for child processes: a shell script at the other end of a socket pair, instead of one of our
+modules.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""An engine that a request ends: it aborts, as llama.cpp does, when it is to compute a prompt with `POISON` in it."""
+"""An engine that a request ends: it aborts, as llama.cpp does, when it is to compute a prompt with `POISON`
+in it.
+"""
 
 from __future__ import annotations
 

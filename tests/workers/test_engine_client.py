@@ -46,7 +46,9 @@ def gone(node: RunningFleet, engine: int) -> None:
 
 
 def answers_again(node: RunningFleet, after: int) -> None:
-    """The engine `after` is gone and replaced; meanwhile the node says when to come back, and then it serves."""
+    """The engine `after` is gone and replaced; meanwhile the node says when to come back, and then it
+    serves.
+    """
     gone(node, after)
     answer = node.post("m", max_output_tokens=2)
     while answer.status != 200:

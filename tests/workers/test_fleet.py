@@ -125,7 +125,9 @@ def test_an_unknown_model_is_not_found(broken: RunningFleet) -> None:
 
 
 def test_a_model_file_that_comes_late_is_served(zoo: Zoo, tmp_path: Path) -> None:
-    """What could not be read when the node started is read again: by the engine, and by what prepares prompts."""
+    """What could not be read when the node started is read again: by the engine, and by what prepares
+    prompts.
+    """
     path = tmp_path / "late.gguf"
     with running_fleet({"late": path}, patience=Patience(pause=0.2, crashes=50)) as running:
         until(lambda: running.model("late")._pool.failed, "the file is found missing")

@@ -20,7 +20,9 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def node(zoo: Zoo, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunningFleet]:
-    """A node that gives an engine up at its fifth death, as nodes do, and whose model never ends by itself."""
+    """A node that gives an engine up at its fifth death, as nodes do, and whose model never ends by
+    itself.
+    """
     monkeypatch.setattr(engine_client, "ENGINE", "tests.workers.mortal_engine")
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     path = zoo.scripted([b"on ", b"and ", b"on "], end=0, n_layer=16)
@@ -56,7 +58,9 @@ def test_a_request_that_ends_its_engine_is_not_tried_a_third_time(node: RunningF
 
 
 def test_one_such_request_does_not_take_a_model_down(node: RunningFleet) -> None:
-    """Whoever is computed beside it, and comes back with it each time, is served in the end, and it is not."""
+    """Whoever is computed beside it, and comes back with it each time, is served in the end, and it is
+    not.
+    """
     with ThreadPoolExecutor() as clients:
         innocent = [clients.submit(persistent, node, f"question {number}", 60) for number in range(6)]
         guilty = [clients.submit(persistent, node, POISON, 60) for _ in range(2)]

@@ -101,7 +101,9 @@ def test_a_worker_writes_and_tokenizes(model: Path) -> None:
 
 
 def test_a_worker_that_is_killed_takes_only_its_request_with_it(model: Path) -> None:
-    """The request that it was at fails and may be tried again; the one behind it is served by the next worker."""
+    """The request that it was at fails and may be tried again; the one behind it is served by the next
+    worker.
+    """
 
     async def main() -> None:
         async with pool(model, Patience(prepare=60.0, pause=0.0)) as workers:
@@ -169,8 +171,8 @@ def test_a_request_over_its_budget_is_refused_and_its_worker_replaced(
 
 
 def test_a_request_that_the_machine_has_no_time_for_is_told_to_come_back(model: Path) -> None:
-    """A worker that is not let compute says nothing about the input: the client hears 503 and when to try again, and
-    the next one finds a new worker.
+    """A worker that is not let compute says nothing about the input: the client hears 503 and when to try
+    again, and the next one finds a new worker.
     """
 
     async def main() -> None:
@@ -227,7 +229,9 @@ def test_where_nobody_knows_what_was_computed_the_clock_decides(
 
 
 def test_a_probe_prepares_a_prompt(model: Path) -> None:
-    """It asks a worker, unless one has just answered; a worker that does not answer fails it within its time."""
+    """It asks a worker, unless one has just answered; a worker that does not answer fails it within its
+    time.
+    """
 
     async def main() -> None:
         async with pool(model, Patience(prepare=60.0, pause=3600.0)) as workers:
@@ -356,7 +360,9 @@ def test_a_template_that_does_not_compile_fails_the_model(zoo: Zoo) -> None:
 
 
 def test_a_template_that_does_not_end_fails_the_model(zoo: Zoo) -> None:
-    """One that never comes to an end when it is tried is noticed, and does not keep the node from starting."""
+    """One that never comes to an end when it is tried is noticed, and does not keep the node from
+    starting.
+    """
 
     async def main() -> None:
         path = zoo.scripted([b"Hello"], template=NEVER_READY)

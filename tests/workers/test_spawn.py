@@ -40,8 +40,8 @@ def shared(endless: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 def test_children_die_with_their_parent(node: NodeProcess) -> None:
-    """A front that is killed leaves no process behind: neither an engine in the middle of a stream, nor a child
-    that hangs and cannot see the end of its line.
+    """A front that is killed leaves no process behind: neither an engine in the middle of a stream, nor a
+    child that hangs and cannot see the end of its line.
     """
     pids = children(node.pid)
     assert sorted(pids) == ["engine 0", "prepare 0"]
@@ -81,7 +81,9 @@ def test_an_interrupt_drains(node: NodeProcess) -> None:
 
 
 def test_a_second_interrupt_ends_everything_at_once(node: NodeProcess) -> None:
-    """Who does not want to wait need not: the stream ends with its error, the children end, nothing complains."""
+    """Who does not want to wait need not: the stream ends with its error, the children end, nothing
+    complains.
+    """
     pids = children(node.pid)
     with node.stream("m") as stream:
         stream.until("response.output_text.delta")
@@ -100,7 +102,9 @@ def test_children_ignore_what_lies_where_the_node_was_started(shared: NodeProces
 
 
 def test_the_front_does_not_load_the_library(shared: NodeProcess) -> None:
-    """llama.cpp aborts its process on several hundred occasions, so it is in the engine and not in the front."""
+    """llama.cpp aborts its process on several hundred occasions, so it is in the engine and not in the
+    front.
+    """
     engine = children(shared.pid)["engine 0"]
 
     assert "libllama" in Path(f"/proc/{engine}/maps").read_text("utf-8")
@@ -136,7 +140,9 @@ def test_a_child_without_its_parent_does_not_start() -> None:
 
 
 def test_a_child_that_was_started_ahead_is_handed_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever starts such a child first gets it, the next one gets one of its own; other variables, another child."""
+    """Whoever starts such a child first gets it, the next one gets one of its own; other variables, another
+    child.
+    """
     monkeypatch.setattr(spawning, "_ahead", {})
     spawn_ahead("b3node.workers.prepare_process")
     (ready,) = (process.pid for process, _ in spawning._ahead.values())

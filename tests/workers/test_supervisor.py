@@ -119,7 +119,9 @@ def test_a_child_that_sends_nonsense_is_replaced(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("script", [STAYS, CLINGS])
 def test_a_stopped_child_is_gone(monkeypatch: pytest.MonkeyPatch, script: str) -> None:
-    """Stopping ends every child, also one that does not mind the end of its line; nothing is started again."""
+    """Stopping ends every child, also one that does not mind the end of its line; nothing is started
+    again.
+    """
     monkeypatch.setattr(supervisor, "GRACE", 0.1)
     pids = instead(monkeypatch, script)
 
@@ -136,7 +138,9 @@ def test_a_stopped_child_is_gone(monkeypatch: pytest.MonkeyPatch, script: str) -
 
 
 def test_stopping_does_not_wait_for_the_next_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A child that is down, and would be started in an hour, is stopped now: there is nothing to be patient with."""
+    """A child that is down, and would be started in an hour, is stopped now: there is nothing to be patient
+    with.
+    """
     monkeypatch.setattr(supervisor, "GRACE", 3600.0)
     instead(monkeypatch, ENDS)
 

@@ -52,7 +52,9 @@ class Page:
 
 @dataclass(frozen=True)
 class Playbook:
-    """A table from the last cue and the last token to the next; see `Script`, whose "before" is the cue here."""
+    """A table from the last cue and the last token to the next; see `Script`, whose "before" is the cue
+    here.
+    """
 
     script: Script
     cues: frozenset[int]

@@ -64,7 +64,9 @@ class Script:
 
     @property
     def pieces(self) -> list[bytes]:
-        """The bytes of each greedy token after an ordinary prompt, up to the end or the first new token again."""
+        """The bytes of each greedy token after an ordinary prompt, up to the end or the first new token
+        again.
+        """
         said: list[int] = []
         for token in self.follow([0, 0], len(self.vocabulary)):
             if token in EOG or (token >= N_BASE and token in said):

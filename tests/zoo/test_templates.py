@@ -26,7 +26,9 @@ def _render(template: str, messages: list[dict[str, Any]], **context: object) ->
 
 
 def test_chatml_writes_turns_and_the_generation_prompt() -> None:
-    """System, user and assistant turns look the same; the prompt for an answer is written only if asked for."""
+    """System, user and assistant turns look the same; the prompt for an answer is written only if asked
+    for.
+    """
     messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}]
     turns = "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n"
     assert _render(CHATML, messages) == turns

@@ -39,7 +39,9 @@ def test_it_has_281_tokens_in_the_documented_order() -> None:
 
 @STRICT
 def test_llama_cpp_reads_every_token_as_we_do(zoo: Zoo, strict: bool) -> None:
-    """Pieces, ends of generation and token types are the same; control tokens are empty when not asked for."""
+    """Pieces, ends of generation and token types are the same; control tokens are empty when not asked
+    for.
+    """
     attributes = {TokenType.NORMAL: 4, TokenType.CONTROL: 8, TokenType.USER_DEFINED: 16}
     with opened(zoo.random(strict=strict), vocab_only=True) as model:
         assert model.n_vocab == N_BASE
@@ -56,7 +58,9 @@ def test_llama_cpp_reads_every_token_as_we_do(zoo: Zoo, strict: bool) -> None:
 @STRICT
 @pytest.mark.parametrize("text", SPECIALS)
 def test_specials_parse_as_their_type_says(zoo: Zoo, strict: bool, text: str) -> None:
-    """parse_special finds all of them; without it USER_DEFINED ones are still found, CONTROL ones are bytes."""
+    """parse_special finds all of them; without it USER_DEFINED ones are still found, CONTROL ones are
+    bytes.
+    """
     number = base(strict=strict).id(text)
     with opened(zoo.random(strict=strict), vocab_only=True) as model:
         assert model.tokenize(f"a{text}b", special=True) == [97, number, 98]

@@ -1,7 +1,8 @@
 """The vocabulary of every model in the zoo: 281 tokens that behave like a real byte-level BPE.
 
 Ids 0 to 255 are the bytes in byte order, so any text can be written; then 18 merges, two line feeds among
-them; then the seven special tokens that turns, reasoning and tool calls of the Qwen family are written with. A script (see `script`) appends tokens of its own, never changes these.
+them; then the seven special tokens that turns, reasoning and tool calls of the Qwen family are written with.
+A script (see `script`) appends tokens of its own, never changes these.
 
 What must hold, and is checked by `test_vocabulary`:
 - A token's bytes are known here without a model (`Token.piece`), and llama.cpp agrees.

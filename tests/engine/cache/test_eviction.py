@@ -1,4 +1,6 @@
-"""When finished sequences leave the cache: on a machine where every cell beside running ones makes their steps longer."""
+"""When finished sequences leave the cache: on a machine where every cell beside running ones makes their
+steps longer.
+"""
 
 from __future__ import annotations
 
@@ -122,7 +124,9 @@ def test_after_a_crowd_a_prefix_comes_back_to_the_lowest_cells() -> None:
 
 
 def test_states_of_what_is_still_in_its_cells_are_not_forgotten_for_a_copy() -> None:
-    """A model with a state beside its cells can be entered only where a state was copied: those stay as long as their cells."""
+    """A model with a state beside its cells can be entered only where a state was copied: those stay as long
+    as their cells.
+    """
     rig = Rig(hot=0, shelf=45, cells=1000, stateful=True)
     conversation = TALKING[0]
     rig.step(submit(1, conversation, max_tokens=30))

@@ -294,7 +294,8 @@ def test_an_answer_has_to_follow_where_it_must() -> None:
     assert set(EOG) <= allowed(guide(outline(bound=thinking(), thinking=True)))
 
 
-# ---------------------------------------------------------------------------------------------------- triggers
+# ----------------------------------------------------------------------------------------------------
+# triggers
 
 
 def test_a_grammar_holds_from_the_marker_of_a_call() -> None:
@@ -319,7 +320,9 @@ def test_special_tokens_trigger_where_the_dialect_has_them() -> None:
 
 
 def test_a_token_with_bytes_behind_the_marker_needs_the_grammar() -> None:
-    """It may complete the marker where the grammar begins with those bytes, and then they are read already."""
+    """It may complete the marker where the grammar begins with those bytes, and then they are read
+    already.
+    """
     guided = write(guide(outline(triggered=True), TEXTS), "<tool_cal")
     good = set(new(LEXICON, "l>"))
     late = {token: LEXICON.pieces[token] for token in new(LEXICON, ">{", '>{"name"', ">\n", ">\n\n", ">x")}
@@ -410,7 +413,9 @@ BARE_TEXTS = [
 
 
 def test_a_bare_call_is_held_to_the_grammar_from_its_name_on() -> None:
-    """However its beginning is spelled; before it everything may be written, behind it what the grammar takes."""
+    """However its beginning is spelled; before it everything may be written, behind it what the grammar
+    takes.
+    """
     lex = lexicon('"f', '"go', '"x', ' "f', ' "x', '{"name":"x', '{"name":"f', 'n "quoted" word')
     free = set(new(lex, '"f', '"go', '"x', ' "f', ' "x', 'n "quoted" word'))
     for begun in ("{", '{"na', '{"name"', "{ ", '{"type": "function", '):
@@ -450,7 +455,8 @@ def test_markers_of_a_section_trigger_at_their_end() -> None:
         assert allowed(guided) == {ord(" "), ord("{"), base().id('{"')}
 
 
-# ------------------------------------------------------------------------------------- grammars of whole answers
+# ------------------------------------------------------------------------------------- grammars of whole
+# answers
 
 
 def test_a_grammar_without_a_thought_holds_at_once() -> None:
@@ -489,7 +495,9 @@ def test_what_is_forced_behind_a_thought_is_the_grammars_where_it_takes_it() -> 
 
 
 def test_a_thought_may_come_before_a_grammar_that_holds_at_once() -> None:
-    """Where thoughts have a bound, the model may begin one itself; its marker or the grammar, nothing else."""
+    """Where thoughts have a bound, the model may begin one itself; its marker or the grammar, nothing
+    else.
+    """
     for text, rest in (("yes", ""), ("<think>", "hm</think>yes")):
         guided = guide(outline(bound=thinking()), [b"yes", b"<text>"])
         assert allowed(guided) == {ord("y"), ord("<"), *new(LEXICON, "<think")}
@@ -529,7 +537,8 @@ def test_where_the_grammar_allows_nothing_the_answer_ends() -> None:
         assert draw(row, guided, temperature=temperature, top_p=1.0, source=random.Random(1)) == DEAD_END
 
 
-# ---------------------------------------------------------------------------------------------------- mistakes
+# ----------------------------------------------------------------------------------------------------
+# mistakes
 
 
 @pytest.mark.parametrize(
@@ -563,7 +572,8 @@ def test_a_refused_token_is_not_accepted() -> None:
             guided.accept(IM_START)
 
 
-# --------------------------------------------------------------------------------------------------- properties
+# ---------------------------------------------------------------------------------------------------
+# properties
 
 DIALECTS = {
     "plain": (PLAIN, ()),
@@ -589,10 +599,12 @@ LIKELY = [
 @settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_no_text_gets_past_the_grammar(name, data) -> None:
-    """At each step the tokens that are let through are those behind which the text is still one of the outline.
+    """At each step the tokens that are let through are those behind which the text is still one of the
+    outline.
 
-    Judged by reading all that was written with a scanner of its own: behind the call's marker, or the thought, stands
-    what the grammar takes. What is said to be refused is refused, and what narrowing leaves out too.
+    Judged by reading all that was written with a scanner of its own: behind the call's marker, or the
+    thought, stands what the grammar takes. What is said to be refused is refused, and what narrowing leaves
+    out too.
     """
     dialect, specials = DIALECTS[name]
     triggered = data.draw(st.booleans())

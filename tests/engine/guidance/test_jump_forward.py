@@ -1,4 +1,6 @@
-"""Jumping over what is forced: it is said whole and at once, computed in one step, and changes nothing else."""
+"""Jumping over what is forced: it is said whole and at once, computed in one step, and changes nothing
+else.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,9 @@ def test_what_is_forced_is_written() -> None:
 
 
 def test_what_a_longer_token_could_span_is_left_to_the_model() -> None:
-    """Where some token begins within the text and goes on behind its end as it may, the text ends before that."""
+    """Where some token begins within the text and goes on behind its end as it may, the text ends before
+    that.
+    """
     texts = [b"qzcde", b"qzcdxf"]
     for more, written in (("zcdx", 0), ("cdx", 1), ("cde", 1), ("dx", 2), ("zcd", 3), ("zcdy", 3)):
         lex = lexicon("qz", more)
@@ -66,7 +70,9 @@ def test_what_a_longer_token_could_span_is_left_to_the_model() -> None:
 
 
 def test_an_end_and_a_special_token_are_written_where_nothing_else_may_come() -> None:
-    """Whatever the text before could be the beginning of; what comes behind the special token is looked at anew."""
+    """Whatever the text before could be the beginning of; what comes behind the special token is looked at
+    anew.
+    """
     lex = lexicon("ab}")
     close = MARK + b"</tool_call>"
 
@@ -138,7 +144,9 @@ def answered(grammar: str, count: int) -> list[list[int]]:
 
 
 def test_forced_text_costs_one_step() -> None:
-    """Of one token in four that is drawn each brings what follows it: a quarter of the steps, every token told."""
+    """Of one token in four that is drawn each brings what follows it: a quarter of the steps, every token
+    told.
+    """
     rig = Rig(dictating=True)
     (prompt,) = answered("1 6", 1)
     steps = 0
@@ -218,7 +226,9 @@ def rig_slot(rig: Rig, request: int) -> int:
 
 
 def test_what_is_kept_is_what_was_computed() -> None:
-    """A client that leaves while forced text is not computed yet: the next prompt reads no more than is there."""
+    """A client that leaves while forced text is not computed yet: the next prompt reads no more than is
+    there.
+    """
     rig = Rig(dictating=True, batch=8, cells=1024)
     prompt = list(range(30))
     rig.step(submit(1, prompt, max_tokens=60, grammar="0 60"))
@@ -279,7 +289,9 @@ def constrained(request: int, prompt, **options):
 
 
 def judge(engine: Engine, path: Path, prompt: list[int], request: int) -> None:
-    """Checks that each token is the likeliest that its grammar allows in a fresh context, or that its text was forced."""
+    """Checks that each token is the likeliest that its grammar allows in a fresh context, or that its text
+    was forced.
+    """
     grammar = Grammars(engine.model.vocabulary).constrain(GRAMMAR)
     said, everything = engine.said[request], np.arange(engine.model.vocabulary.n_vocab, dtype=np.int32)
     with reference.opened(path) as model, model.context(len(prompt) + len(said) + 1) as context:
@@ -342,7 +354,9 @@ def test_a_seed_repeats_an_answer_with_jumps(zoo: Zoo) -> None:
 
 
 def test_the_distribution_of_texts_is_that_without_jumps(zoo: Zoo) -> None:
-    """Between two values that share a beginning, and of two lengths of one, each comes as often as it would."""
+    """Between two values that share a beginning, and of two lengths of one, each comes as often as it
+    would.
+    """
     grammar = 'root ::= "the " ("cat" | "cow" | "cows") " is" [ab] "."\n'
     counts: list[Counter[bytes]] = []
     with loaded(zoo.free_choice({"s": 1.0, "w": 0.7, "b": 0.5})) as model:

@@ -73,7 +73,9 @@ def test_the_distribution_is_that_of_masking_first(allowed, temperature, top_p, 
 @pytest.mark.parametrize("share", [0.05, 0.5, 0.95])
 @pytest.mark.parametrize("top_p", [1.0, 0.9, 0.5])
 def test_long_rows_come_out_alike(top_p, share, blocks, misses, narrows, monkeypatch) -> None:
-    """Where the first blocks do not settle it, and where they do, the distribution is that of masking first."""
+    """Where the first blocks do not settle it, and where they do, the distribution is that of masking
+    first.
+    """
     monkeypatch.setattr(constrained, "_FIRST", blocks)
     monkeypatch.setattr(constrained, "_MISSES", misses)
     row = np.random.default_rng(5).normal(0, 1.5, 300).astype(np.float32)

@@ -147,7 +147,9 @@ ROWS = st.builds(
 @given(ROWS, st.sampled_from([1e-9, 0.3, 1.0, 2.0]))
 @settings(max_examples=60, deadline=None)
 def test_what_is_not_weighed_weighs_no_more_than_is_said(row, temperature) -> None:
-    """The heavy tokens weigh what they weigh, few of many are heavy, and all others together are within the bound."""
+    """The heavy tokens weigh what they weigh, few of many are heavy, and all others together are within the
+    bound.
+    """
     weights = Weights(row, row.max(), temperature)
     exact = np.exp((row.astype(np.float64) - row.max()) / temperature)
 
@@ -176,7 +178,9 @@ def test_a_token_that_leads_is_in_the_nucleus_whatever_is_refused(row, seed, top
 @given(ROWS, st.integers(0, 2**32))
 @settings(max_examples=60, deadline=None)
 def test_what_is_left_out_is_not_drawn(row, seed) -> None:
-    """Neither heavy tokens that were left out, nor, if so wished, those that are no heavier than some token."""
+    """Neither heavy tokens that were left out, nor, if so wished, those that are no heavier than some
+    token.
+    """
     source = random.Random(seed)
     weights = Weights(row, row.max(), 1.0)
     out = weights.places[np.random.default_rng(seed).random(weights.places.size) < 0.5]

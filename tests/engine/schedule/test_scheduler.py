@@ -185,7 +185,9 @@ def test_organizations_share_the_slots_fairly() -> None:
 
 
 def test_outgrown_promises_pause_and_go_on() -> None:
-    """When cells run out, a sequence beyond its reserve is paused and computed again; its text is the same."""
+    """When cells run out, a sequence beyond its reserve is paused and computed again; its text is the
+    same.
+    """
     rig = Rig(cells=64, n_ctx=60, parallel=3, slots=4)
     prompts = [p for p in ([i, i + 1] for i in range(80)) if EOG not in continuation(p, 40)][:3]
 
@@ -393,7 +395,9 @@ def played(rig: Rig, workload) -> dict[int, tuple[list[int], int, str | None]]:
 def test_no_workload_loses_a_request_a_cell_or_a_token(
     workload, size, stateful, shelf, hot, overlaps, price
 ) -> None:
-    """Under any arrivals, cancels, waits and failures: invariants hold, each request ends once, text is exact."""
+    """Under any arrivals, cancels, waits and failures: invariants hold, each request ends once, text is
+    exact.
+    """
     cells, parallel, slots = size
     rig = Rig(
         cells=cells,

@@ -68,7 +68,9 @@ def test_a_phrase_that_changes_is_learnt_anew() -> None:
 
 
 def test_phrases_of_tokens_with_large_numbers_are_told_apart() -> None:
-    """Contexts that differ in one token only, wherever, are different ones: up to the largest vocabularies."""
+    """Contexts that differ in one token only, wherever, are different ones: up to the largest
+    vocabularies.
+    """
     phrases, base = Phrases(), [262_143, 262_142, 262_141]
     contexts = [base, [1, *base[1:]], [base[0], 1, base[2]], [*base[:2], 1]]
     for number, context in enumerate(contexts):
@@ -121,7 +123,9 @@ def test_guesses_that_prove_wrong_become_rare() -> None:
 @settings(max_examples=300, deadline=None)
 @given(tokens, tokens, st.integers(-1, 30), st.floats(0.0, 1.0), st.floats(0.0, 1.0))
 def test_a_draft_is_bounded_and_continues_what_was_said(prompt, said, most, first, further) -> None:
-    """Whatever is said: no more than asked for, fewer where they are dearer, and always what stood somewhere before."""
+    """Whatever is said: no more than asked for, fewer where they are dearer, and always what stood somewhere
+    before.
+    """
     drafter = fed(*prompt, *said, prompt=len(prompt))
     known = list(drafter._known)
 

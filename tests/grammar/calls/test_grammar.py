@@ -1,4 +1,6 @@
-"""The grammars of calls: what they take by llama.cpp's engine, what is drawn from them and read back, their bounds."""
+"""The grammars of calls: what they take by llama.cpp's engine, what is drawn from them and read back, their
+bounds.
+"""
 
 from __future__ import annotations
 
@@ -180,7 +182,9 @@ FORMS: dict[Any, Any] = {param.id: param.values[0] for param in SPELLED}
 @given(st.dictionaries(st.sampled_from(NAMES), schemas, max_size=3), st.integers(0, 1000))
 @pytest.mark.parametrize("calls", FORMS.values(), ids=FORMS)
 def test_arguments_of_any_schema_are_read_back_and_match_it(calls, properties, seed) -> None:
-    """In every spelling, for parameters that nobody wrote, unless the grammar says what it does not enforce."""
+    """In every spelling, for parameters that nobody wrote, unless the grammar says what it does not
+    enforce.
+    """
     parts = {name: dict(part) if isinstance(part, dict) else part for name, part in properties.items()}
     defined = [part.pop("$defs") for part in parts.values() if isinstance(part, dict)]
     parameters = {
@@ -228,7 +232,8 @@ def test_an_object_that_must_have_a_member_is_not_written_without(calls, inside,
 )
 @pytest.mark.parametrize("calls", FORMS.values(), ids=FORMS)
 def test_no_text_is_written_that_would_be_read_as_what_may_not_be(calls, asked) -> None:
-    """Whoever reads a call sees types and alternatives only; what the rest of a schema forbids is not spelled.
+    """Whoever reads a call sees types and alternatives only; what the rest of a schema forbids is not
+    spelled.
 
     Elements cannot say of any member what it is called at both ends, and say that they do not enforce it.
     """
@@ -252,14 +257,17 @@ def test_no_text_is_written_that_would_be_read_as_what_may_not_be(calls, asked) 
     ],
 )
 def test_bare_texts_that_look_like_other_values(engine, asked, right, wrong) -> None:
-    """In elements: a string that nothing else could be is written as it is, also where it looks like a number."""
+    """In elements: a string that nothing else could be is written as it is, also where it looks like a
+    number.
+    """
     tool = taking({"type": "object", "properties": {"a": asked}, "required": ["a"]})
     gbnf = required(Dialect(calls=FORMS["nested"]), [tool]).grammar
     assert [text for text in right if not engine.takes(gbnf, f"~<f f>~<a>{text}~</a>~</f>")] == []
     assert [text for text in wrong if engine.takes(gbnf, f"~<f f>~<a>{text}~</a>~</f>")] == []
 
 
-# -------------------------------------------------------------------------------------------------------- choices
+# --------------------------------------------------------------------------------------------------------
+# choices
 
 
 def test_a_forced_function_is_the_only_one(engine) -> None:
@@ -424,7 +432,8 @@ def test_nothing_to_call_is_a_mistake_of_the_caller() -> None:
             calls_gbnf(dialect, tools, choice)
 
 
-# ---------------------------------------------------------------------------------------------------- what is loosened
+# ---------------------------------------------------------------------------------------------------- what is
+# loosened
 
 BACKREFERENCE = {"type": "object", "properties": {"n": {"type": "integer"}, "t": {"type": "string", "pattern": r"(a)\1"}}}  # fmt: skip
 
@@ -497,7 +506,9 @@ def test_undeclared_members_are_written_where_a_schema_asks_for_them(engine) -> 
     assert not engine.takes(required(Dialect(calls=GENERIC), [taking(a)]).grammar, call)
 
 
-# -------------------------------------------------------------------------------------------------------------- bounds
+#
+# ----------------------------------------------------------------------------------------------------
+# bounds
 
 
 def large(number: int) -> FunctionTool:

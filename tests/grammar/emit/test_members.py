@@ -22,7 +22,9 @@ SCHEMA = {
 
 @pytest.mark.parametrize("open_", [False, True])
 def test_every_choice_in_order_is_accepted(engine, open_):
-    """Required names must be there, others may; order and uniqueness hold; others only if the object is open."""
+    """Required names must be there, others may; order and uniqueness hold; others only if the object is
+    open.
+    """
     schema = {**SCHEMA, "additionalProperties": open_}
     gbnf = schema_to_gbnf(schema)
     pick = random.Random(1)

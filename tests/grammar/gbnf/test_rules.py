@@ -55,7 +55,9 @@ def test_equal_rules_are_one():
 
 @pytest.mark.parametrize("name", CASES)
 def test_grammars_have_no_dangerous_shape(name):
-    """No negated class, no empty class, no count past 512, no undefined or repeated rule, no left recursion."""
+    """No negated class, no empty class, no count past 512, no undefined or repeated rule, no left
+    recursion.
+    """
     gbnf = schema_to_gbnf(CASES[name][0])
     bodies = dict(line.split(" ::= ", 1) for line in gbnf.splitlines())
     assert len(bodies) == gbnf.count("\n")

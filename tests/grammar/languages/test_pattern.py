@@ -38,7 +38,9 @@ sources = st.lists(pieces, max_size=4).map("".join) | st.builds(
 @settings(deadline=None)
 @given(sources, st.sampled_from(STRINGS))
 def test_patterns_search_as_other_engines_do(source, text):
-    """Python's engine, told to read ASCII classes, agrees on every string (its $ also matches before a last newline)."""
+    """Python's engine, told to read ASCII classes, agrees on every string (its $ also matches before a last
+    newline).
+    """
     try:
         found = matches(source, text)
     except PatternError:

@@ -63,7 +63,9 @@ def test_what_was_found_is_known() -> None:
 
 @pytest.mark.parametrize("name", ALL)
 def test_a_template_that_writes_calls_is_understood(name) -> None:
-    """Nothing that a template writes is taken for unknown: spelling the same calls again gives what it wrote."""
+    """Nothing that a template writes is taken for unknown: spelling the same calls again gives what it
+    wrote.
+    """
     template, able = compiled(name)
     if not able.calls:
         return
@@ -78,7 +80,9 @@ def test_a_template_that_writes_calls_is_understood(name) -> None:
 
 
 def _same(text: str) -> str:
-    """Without white space, and without what differs from call to call or is one value's spelling in two ways."""
+    """Without white space, and without what differs from call to call or is one value's spelling in two
+    ways.
+    """
     text = text.replace(f"to={NAME}<|message|><", "to=<|message|><")  # a name where another name follows
     return re.sub(r"\s|\"?call0000\d\"?|\"\d\"", "", text).replace("'", '"').replace('\\"', '"')
 

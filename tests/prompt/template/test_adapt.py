@@ -84,7 +84,9 @@ def test_functions_that_cannot_be_declared_are_described() -> None:
 
 
 def test_calls_that_cannot_be_written_are_text() -> None:
-    """A JSON object between tags, behind what was said; the tags are ours, what is between them is the client's."""
+    """A JSON object between tags, behind what was said; the tags are ours, what is between them is the
+    client's.
+    """
     got = fitted(
         talk(says("u"), AssistantTurn("a", "t", (ONE, TWO)), TOLD, TOLD_TOO), calls=False, parallel=False
     )
@@ -208,7 +210,9 @@ def test_an_empty_turn_stands_where_a_template_insists_on_one() -> None:
 
 
 def test_calls_are_spelled_as_the_model_spells_them() -> None:
-    """Where the template drops calls, the family's own spelling keeps history and answer alike; it is explained too."""
+    """Where the template drops calls, the family's own spelling keeps history and answer alike; it is
+    explained too.
+    """
     own = Calls(NamedBody((), KeywordArguments()), Span("<|call|>[", "]"), between=", ")
     conversation = talk(says("u"), AssistantTurn(calls=(ONE, TWO)), TOLD, TOLD_TOO, tools=(BARE,))
     got = fit(conversation, Abilities(system=True), own)

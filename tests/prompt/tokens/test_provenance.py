@@ -43,7 +43,9 @@ def test_a_text_comes_back_unchanged(text) -> None:
 
 @given(TEXT)
 def test_no_character_of_a_client_can_be_the_templates(text) -> None:
-    """Whatever has a twin is replaced by it; what has none is white space, an escape's character or astral."""
+    """Whatever has a twin is replaced by it; what has none is white space, an escape's character or
+    astral.
+    """
     written = client(text)
 
     assert not any(has_twin(char) for char in written)
