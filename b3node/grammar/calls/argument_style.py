@@ -28,7 +28,7 @@ from b3node.grammar.constraints.object_shape import MemberWitness, ObjectShape, 
 from b3node.grammar.constraints.resolve import SchemaResolver
 from b3node.grammar.constraints.shapes import TOP
 from b3node.grammar.emit.compiler import Compiler
-from b3node.grammar.emit.unquoted import Bare
+from b3node.grammar.emit.unquoted import UnquotedTexts
 from b3node.grammar.gbnf.rules import Row, Rules
 from b3node.grammar.gbnf.special_tokens import Marks
 from b3node.grammar.inexact import Unsatisfiable, child
@@ -74,7 +74,7 @@ class Spelled(ABC):
         self.marks = marks
         self.rules: Rules = compiler.rules
         self.notes: dict[str, None] = {}
-        self.bare = Bare(resolver.algebra, compiler.rules)
+        self.bare = UnquotedTexts(resolver.algebra, compiler.rules)
 
     def whole(self) -> Row:
         """All arguments. Raises `Unsatisfiable` where no object conforms."""

@@ -32,7 +32,7 @@ from b3node.grammar.constraints.closed_objects import (
 )
 from b3node.grammar.constraints.literals import lit
 from b3node.grammar.constraints.resolve import SchemaResolver
-from b3node.grammar.emit.compiler import JSON, PYTHON, Compiler
+from b3node.grammar.emit.compiler import JSON_WORDS, PYTHON_WORDS, Compiler
 from b3node.grammar.gbnf import library
 from b3node.grammar.gbnf.rules import Row
 from b3node.grammar.gbnf.special_tokens import Marks
@@ -74,13 +74,15 @@ class Spelling(msgspec.Struct, frozen=True):
         """How true, false and null are written."""
         arguments = self.arguments
         python = isinstance(arguments, TaggedArguments) and arguments.python
-        return PYTHON if python or isinstance(arguments, KeywordArguments) else JSON
+        return PYTHON_WORDS if python or isinstance(arguments, KeywordArguments) else JSON_WORDS
 
     @property
     def library(self) -> Mapping[str, str]:
         """The rules that all grammars of arguments share, by name."""
         rules = library.json_rules()
-        return rules if self.words is JSON else {**rules, "value": _respelled(rules["value"], self.words)}
+        return (
+            rules if self.words is JSON_WORDS else {**rules, "value": _respelled(rules["value"], self.words)}
+        )
 
 
 def _respelled(body: str, words: Mapping[str, str]) -> str:

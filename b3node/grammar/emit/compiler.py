@@ -1,4 +1,4 @@
-"""From obligations to rules: every reachable set of obligations is one rule, made once.
+"""Compiler from constraints to rules: every reachable constraint is one rule, made once.
 
 Recursion in the schema is recursion of rules. The order of alternatives is the order of `TYPES`.
 """
@@ -16,9 +16,10 @@ from b3node.grammar.constraints.number_shape import NumberShape
 from b3node.grammar.constraints.object_shape import ObjectShape
 from b3node.grammar.constraints.resolve import SchemaResolver
 from b3node.grammar.constraints.shapes import TOP, TYPES, ConstantShape, Dnf, StringShape
-from b3node.grammar.emit.arrays import Arrays
-from b3node.grammar.emit.numbers import Numbers, spelled
-from b3node.grammar.emit.objects import Objects
+from b3node.grammar.constraints.unevaluated import without_evaluated
+from b3node.grammar.emit.arrays import ArrayWriter
+from b3node.grammar.emit.numbers import NumberLanguages, decimal_text
+from b3node.grammar.emit.objects import ObjectWriter
 from b3node.grammar.gbnf import library
 from b3node.grammar.gbnf.rules import Row, Rules, printed
 from b3node.grammar.gbnf.strings import Strings, escaped, literal
@@ -26,43 +27,51 @@ from b3node.grammar.inexact import Inexact, Unsatisfiable
 from b3node.grammar.languages import automaton
 from b3node.grammar.languages.algebra import Lang, TooLarge
 
-_FREE: Final[dict[JsonType, str]] = {
+_UNCONSTRAINED: Final[dict[JsonType, str]] = {
     "object": "object",
     "array": "array",
     "string": "string",
     "number": "number",
 }
+"""By type, the rule of json.gbnf for all its values."""
 
-JSON: Final = {"true": "true", "false": "false", "null": "null"}
-PYTHON: Final = {"true": "True", "false": "False", "null": "None"}
+JSON_WORDS: Final = {"true": "true", "false": "false", "null": "null"}
+"""JSON's names of the literal values."""
+PYTHON_WORDS: Final = {"true": "True", "false": "False", "null": "None"}
+"""Python's names of the literal values."""
 
 
 class Compiler:
-    """The compiler of one schema.
+    """Compiler of one schema.
 
     Args:
-        obligations: the schema, resolved.
+        resolver: the constraints of the schema.
         max_rules: rules that may be made.
         max_states: states that one automaton may have.
-        words: how true, false and null are written, where JSON's words are not meant.
+        words: how true, false and null are written.
     """
 
     def __init__(
-        self, resolver: SchemaResolver, *, max_rules: int, max_states: int, words: Mapping[str, str] = JSON
+        self,
+        resolver: SchemaResolver,
+        *,
+        max_rules: int,
+        max_states: int,
+        words: Mapping[str, str] = JSON_WORDS,
     ) -> None:
         self._resolver = resolver
         self._words = words
         self.rules: Final = Rules(max_rules)
         self._strings = Strings(resolver.algebra, self.rules, max_states)
-        self._objects = Objects(resolver, self.rules, self._strings, self.value)
-        self._arrays = Arrays(resolver, self.rules, self.value, self.finite, self._literal)
-        self._numbers: Numbers | None = None
+        self._objects = ObjectWriter(resolver, self.rules, self._strings, self.value)
+        self._arrays = ArrayWriter(resolver, self.rules, self.value, self.few_values, self._literal)
+        self._numbers: NumberLanguages | None = None
         self._known: dict[tuple[Lits, tuple[JsonType, ...]], Row] = {}
         self._todo: list[tuple[Lits, tuple[JsonType, ...], int]] = []
         self._number_rows: dict[Dnf, Row] = {}
 
     def grammar(self) -> str:
-        """The GBNF of the schema.
+        """Returns the GBNF of the schema.
 
         Raises:
             Unsatisfiable: no value conforms.
@@ -71,7 +80,12 @@ class Compiler:
         return self.printed(self.value(lit(self._resolver.document.root)), library.json_rules())
 
     def printed(self, root: Row, shared: Mapping[str, str]) -> str:
-        """The GBNF that begins with a row of rules made here; `shared` rules may be named. Raises as `grammar`."""
+        """Returns the GBNF that begins with a row of rules made here; the row may name `shared` rules.
+
+        Raises:
+            Unsatisfiable: the row has no text.
+            Inexact: as `grammar`.
+        """
         rule = self.rules.of(root)
         while self._todo:
             self._fill(*self._todo.pop())
@@ -81,7 +95,7 @@ class Compiler:
         return printed(table, shared)
 
     def value(self, lits: Lits, types: tuple[JsonType, ...] = TYPES) -> Row:
-        """The rule of an obligation, for values of some types."""
+        """Returns the row of a constraint, for values of some types."""
         if lits == TRUE and types == TYPES:
             return ("value",)
         if (lits, types) not in self._known:
@@ -99,19 +113,21 @@ class Compiler:
         except Inexact as error:
             if error.pointer:
                 raise
-            raise Inexact(self._place(lits), error.why) from None
+            raise Inexact(self._pointer(lits), error.why) from None
         except TooLarge:
-            raise Inexact(self._place(lits), "the patterns here need too many states") from None
+            raise Inexact(self._pointer(lits), "the patterns here need too many states") from None
 
-    def _place(self, lits: Lits) -> str:
+    def _pointer(self, lits: Lits) -> str:
+        """Returns the longest pointer among the literals of a constraint."""
         places = [self._resolver.document[number >> 1].pointer for number in lits]
         return max(places, key=len, default="") or "/"
 
     def _rows(self, type_: JsonType, dnf: Dnf) -> list[Row]:
+        """Returns the rows of the shapes of one type."""
         if not dnf:
             return []
-        if type_ in _FREE and TOP[type_] in (_bare(shape) for shape in dnf):
-            return [(_FREE[type_],)]
+        if type_ in _UNCONSTRAINED and TOP[type_] in (without_evaluated(shape) for shape in dnf):
+            return [(_UNCONSTRAINED[type_],)]
         if type_ == "number":
             return [self._number(dnf)]
         if type_ == "string":
@@ -135,20 +151,22 @@ class Compiler:
         if shapes == [NumberShape(integer=True)]:
             return ("integer",)
         if dnf not in self._number_rows:
-            self._numbers = self._numbers or Numbers(self._resolver.algebra)
+            self._numbers = self._numbers or NumberLanguages(self._resolver.algebra)
             numbers = self._numbers
             lang = self._resolver.algebra.either(numbers.language(shape) for shape in shapes)
             self._number_rows[dnf] = self._strings.number(lang)
         return self._number_rows[dnf]
 
     def _literal(self, value: object) -> Row:
-        """Exactly one JSON value, in the style of all grammars."""
+        """Returns the row of exactly one JSON value, in the style of all grammars."""
         if isinstance(value, str):
             return (literal('"' + escaped(value) + '"'),)
         if isinstance(value, bool) or value is None:
             return (literal(self._words[{True: "true", False: "false", None: "null"}[value]]),)
         if isinstance(value, int | float):
-            return (literal(spelled(Decimal(value) if isinstance(value, int) else Decimal(repr(value)))),)
+            return (
+                literal(decimal_text(Decimal(value) if isinstance(value, int) else Decimal(repr(value)))),
+            )
         row: list[str | int] = []
         if isinstance(value, dict):
             for name, item in value.items():
@@ -161,8 +179,8 @@ class Compiler:
         return ('"["', *row, '"]"')
 
     # ------------------------------------------------------------------------------------- finite
-    def finite(self, lits: Lits, limit: int) -> list[object] | None:
-        """The values of an obligation, when they are at most `limit` and listed or small; else None."""
+    def few_values(self, lits: Lits, limit: int) -> list[object] | None:
+        """Returns the values of a constraint, or None if they are more than `limit` or not enumerable."""
         out: list[object] = []
         for type_ in TYPES:
             for shape in self._resolver.shapes(lits, type_):
@@ -192,21 +210,6 @@ class Compiler:
         except TooLarge:
             return None
         return None if found is None else list(found)
-
-
-def _bare(shape: object) -> object:
-    """A container's shape without what was evaluated, which nothing asks for any more."""
-    if isinstance(shape, ArrayShape):
-        return (
-            ArrayShape()
-            if shape == ArrayShape(evaluated=shape.evaluated, evaluated_if=shape.evaluated_if)
-            else shape
-        )
-    return (
-        ObjectShape()
-        if isinstance(shape, ObjectShape) and shape == ObjectShape(evaluated=shape.evaluated)
-        else shape
-    )
 
 
 def _plain(row: Row) -> list[str | int]:

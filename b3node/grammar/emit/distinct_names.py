@@ -1,20 +1,22 @@
 """Undeclared members of which no two have the same name.
 
-JSON lets a name come twice, and a reader keeps the last; so where several members are asked for (`minProperties`),
-or several members must each be a witness that a later one of the same name would undo, their names must differ.
-That three texts of any length differ pairwise is beyond every context-free grammar, in whatever order they are
-written (pump the shortest of three that are a factorial apart, and it becomes one of the others). So names are told
-apart here as far as a grammar can be brought to:
+JSON allows a repeated name, and a reader keeps the last one. So the names must differ where several members
+are required (`minProperties`), or where several members must each be a witness that a later one of the same
+name would override. No context-free grammar can express that three texts of any length differ pairwise, in
+whichever order they are written (pump the shortest of three that are a factorial apart, and it becomes one of
+the others). Names are therefore distinguished as far as a grammar can do it:
 
 * Names of different classes differ anyway.
-* Two of all names: at any place, by a grammar that counts up to it (`Objects.pair`).
-* Two or three: by a *test* of a character among the first ones. Each name but the last passes a test that all later
-  ones fail. A character is three digits (the halves of its lower four bits, and what is above), a test names one digit,
-  so that some order passes for any three names that differ there, and nearly every order for most.
+* Two of all names: at any index, by a grammar that counts up to it (`ObjectWriter.pair`).
+* Two or three: by a *test* of a character among the first ones. Each name but the last passes a test that all
+  later ones fail. A character is three digits (the halves of its lower four bits, and the bits above them),
+  and a test names one digit, so that some order passes for any three names that differ there, and nearly
+  every order for most.
 * More: the names begin with ever later characters.
 
-Tried: sets of names already used as states (the text grows with the square of the alphabet), tests of single letters
-(four times as long), names in ascending order throughout (a model that writes "name" first could not write "age").
+Tried: sets of names already used as states (the text grows with the square of the alphabet), tests of single
+letters (four times as long), names in ascending order throughout (a model that writes "name" first could not
+write "age").
 """
 
 from __future__ import annotations
@@ -31,42 +33,44 @@ from b3node.grammar.inexact import Inexact
 from b3node.grammar.languages.algebra import ALL, Algebra, Lang
 from b3node.grammar.languages.charset import ANY, Charset, complement, intersection, union
 
-MOST: Final = 8
+MAX_DISTINCT_MEMBERS: Final = 8
 """Members that can be made to differ."""
-MAX_COST: Final = 13_000
-"""What tests may cost before fewer characters are looked at: some 130 KiB of text."""
-PLACES: Final = {2: (8, 4, 2, 1), 3: (2, 1)}
-"""By number of members, the first characters of a name that tests look at."""
+MAX_TEST_COST: Final = 13_000
+"""Cost of tests, in symbols, above which they cover fewer characters: some 130 KiB of text."""
+TESTED_PLACES: Final = {2: (8, 4, 2, 1), 3: (2, 1)}
+"""By number of members, how many first characters of a name tests may cover, the most first."""
 
-Pending = frozenset[int]
+OpenClauses = frozenset[int]
+"""Clauses without a witness, by their index."""
 Allowed = tuple[Charset, bool]
-"""What may stand at a place of a name: characters, and whether the name may have ended before it."""
+"""Allowed characters at a place of a name, and whether the name may have ended before it."""
 Test = tuple[int, int]
-"""A place, and which of `KINDS` stands there."""
+"""A place, and the index in `CHAR_KINDS` of its character."""
 Used = frozenset[tuple[int, Test | None]]
 """Class and test of each name so far; without a test, no later name is of the class."""
 
 
-class Claims(Protocol):
-    """How members of a class may be written."""
+class WitnessOptions(Protocol):
+    """Ways in which members of a class may be written."""
 
-    def __call__(self, number: int, pending: Pending, *, witness: bool) -> list[tuple[Lits, Pending]]:
-        """The obligations that a member may be written with, each with the clauses that it meets.
+    def __call__(self, number: int, pending: OpenClauses, *, witness: bool) -> list[tuple[Lits, OpenClauses]]:
+        """Returns the constraints that a member may be written with, each with the clauses that it meets.
 
         Args:
             number: of the class.
-            pending: the clauses still open.
+            pending: the clauses without a witness.
             witness: whether the member may meet a clause that others of its class do not.
         """
         ...
 
 
-_FREE: Final[Allowed] = (ANY, True)
+_ANYTHING: Final[Allowed] = (ANY, True)
 _PLAIN: Final[Charset] = ((0x20, 0x21), (0x23, 0x5B), (0x5D, 0x7E))
 _LETTERS: Final[Charset] = ((0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A))
 
 
 def _digits() -> Iterator[Allowed]:
+    """Yields the characters of each digit, then all other characters, then the end of the name."""
     points = [point for low, high in _PLAIN for point in range(low, high + 1)]
     for shift, mask in ((0, 3), (2, 3), (4, 7)):
         for digit in sorted({point >> shift & mask for point in points}):
@@ -75,19 +79,19 @@ def _digits() -> Iterator[Allowed]:
     yield (), True
 
 
-KINDS: Final[tuple[Allowed, ...]] = tuple(_digits())
-"""What tests tell apart: plain characters by their digits, all others, and that the name has ended."""
+CHAR_KINDS: Final[tuple[Allowed, ...]] = tuple(_digits())
+"""Outcomes of tests: plain characters by their digits, all others, and that the name has ended."""
 INITIALS: Final[tuple[Allowed, ...]] = (
     ((), True),
     *((((point, point),), False) for low, high in _LETTERS for point in range(low, high + 1)),
     (complement(_LETTERS), False),
 )
-"""What ever more names begin with, in order; the empty name is the first."""
+"""Beginnings of names of four and more members, in order; the empty name is the first."""
 
 
 @lru_cache(maxsize=1)
-def apart() -> tuple[tuple[Charset, Charset], ...]:
-    """Pairs of disjoint sets; any two ASCII characters, and most others, are in some pair."""
+def disjoint_pairs() -> tuple[tuple[Charset, Charset], ...]:
+    """Returns pairs of disjoint sets; any two ASCII characters, and most others, are in some pair."""
     ascii_only: Charset = ((0, 0x7F),)
     out = [(ascii_only, complement(ascii_only))]
     for bits, within in ((range(7), ascii_only), (range(5, 12), ((0x80, 0xFFF),)), (range(12, 21), ANY)):
@@ -98,8 +102,8 @@ def apart() -> tuple[tuple[Charset, Charset], ...]:
     return tuple(pair for one, other in out for pair in ((one, other), (other, one)))
 
 
-class Names:
-    """The rules of names by what stands at their first places."""
+class NamePrefixes:
+    """Rules of names by the characters at their first places."""
 
     def __init__(self, algebra: Algebra, rules: Rules, strings: Strings) -> None:
         self._algebra = algebra
@@ -109,24 +113,28 @@ class Names:
         self._known: dict[tuple[Lang, Charset], list[tuple[int, Lang]]] = {}
 
     def row(self, lang: Lang, allowed: tuple[Allowed, ...]) -> Row:
-        """What follows the opening quote of the names of a language that have something allowed at each place."""
-        while allowed and allowed[-1] == _FREE:
+        """Returns the row after the opening quote of the names of a language.
+
+        The names have an allowed character at each place.
+        """
+        while allowed and allowed[-1] == _ANYTHING:
             allowed = allowed[:-1]
         if not allowed:
             return self._strings.tail(lang)
         key = (lang, allowed)
         if key not in self._rows:
-            self._rows[key] = (self._rules.of(*self._begun(lang, allowed)),)
+            self._rows[key] = (self._rules.of(*self._first_rows(lang, allowed)),)
         return self._rows[key]
 
-    def _begun(self, lang: Lang, allowed: tuple[Allowed, ...]) -> Iterator[Row]:
+    def _first_rows(self, lang: Lang, allowed: tuple[Allowed, ...]) -> Iterator[Row]:
+        """Yields the rows by the first character."""
         for char, to in self._steps(lang, allowed[0][0]):
             yield (char, *self.row(to, allowed[1:]))
         if self._algebra.nullable(lang) and all(ended for _, ended in allowed):
             yield (QUOTE,)
 
     def _steps(self, lang: Lang, allowed: Charset) -> list[tuple[int, Lang]]:
-        """The allowed first characters of the names of a language, as rules, each with what is left of the names."""
+        """Returns the rules of allowed first characters, each with the rest of the names."""
         key = (lang, allowed)
         if key not in self._known:
             targets: dict[Lang, list[tuple[int, int]]] = {}
@@ -136,8 +144,8 @@ class Names:
             self._known[key] = [(self._strings.char(chars), to) for chars, to in met if chars]
         return self._known[key]
 
-    def spread(self, lang: Lang, places: int) -> int:
-        """How many languages the names of a language go on with after up to so many characters."""
+    def count_prefixes(self, lang: Lang, places: int) -> int:
+        """Returns the number of languages with which the names go on after up to `places` characters."""
         seen, level = {lang}, [lang]
         for _ in range(places):
             level = list({to for at in level for _, _, to in self._algebra.edges(at)}.difference(seen))
@@ -145,12 +153,14 @@ class Names:
         return len(seen)
 
 
-class Runs:
-    """The members of one object that must differ.
+class DistinctMembers:
+    """Writer of the members of one object that must differ.
 
     Args:
+        rules: the rules that are added to.
+        names: the rules of names.
         classes: of the undeclared names.
-        claims: of these classes, by their place in `classes`.
+        options: of these classes, by their place in `classes`.
         value: the row of a member after its name's quote.
         pair: the row of two members of any names.
     """
@@ -158,55 +168,59 @@ class Runs:
     def __init__(
         self,
         rules: Rules,
-        names: Names,
+        names: NamePrefixes,
         classes: list[NameClass],
-        claims: Claims,
+        options: WitnessOptions,
         value: Callable[[Lits], Row],
         pair: Callable[[Lits, Lits], Row],
     ) -> None:
         self._rules = rules
         self._names = names
         self._classes = classes
-        self._claims = claims
+        self._options = options
         self._value = value
         self._pair = pair
         self._known: dict[tuple[object, ...], int] = {}
 
-    def rule(self, count: int, pending: Pending, end: Row) -> int:
-        """`count` members that differ and meet the clauses, then `end`.
+    def rule(self, count: int, pending: OpenClauses, end: Row) -> int:
+        """Returns the rule of `count` members that differ and meet the clauses, then `end`.
 
         Raises:
             Inexact: they are too many.
         """
-        if count > MOST:
+        if count > MAX_DISTINCT_MEMBERS:
             raise Inexact("", "undeclared members cannot be told apart, so minProperties cannot count them")
         if count == 2 and len(self._classes) == 1 and self._classes[0][0] == ALL:
             return self._rules.of(*self._pairs(pending, end))
         places = self._places(count, pending)
         if count == 1 or places:
-            tests = [(place, kind) for place in range(places) for kind in range(len(KINDS))]
-            return self._told(count, pending, frozenset(), tests, end)
+            tests = [(place, kind) for place in range(places) for kind in range(len(CHAR_KINDS))]
+            return self._with_tests(count, pending, frozenset(), tests, end)
         return self._ascending(count, pending, 0, end)
 
-    def _pairs(self, pending: Pending, end: Row) -> Iterator[Row]:
-        for one, met in self._claims(0, pending, witness=len(pending) > 1):
-            for other, also in self._claims(0, pending - met, witness=True):
+    def _pairs(self, pending: OpenClauses, end: Row) -> Iterator[Row]:
+        """Yields the rows of two members of any names."""
+        for one, met in self._options(0, pending, witness=len(pending) > 1):
+            for other, also in self._options(0, pending - met, witness=True):
                 if not pending - met - also:
                     yield (*self._pair(one, other), *end)
 
-    def _places(self, count: int, pending: Pending) -> int:
-        """How many first characters tests can look at; 0 when no test is affordable."""
+    def _places(self, count: int, pending: OpenClauses) -> int:
+        """Returns the number of first characters that tests can cover; 0 if no test is affordable."""
         numbers = range(len(self._classes))
-        ways = max(len(self._claims(number, pending, witness=len(pending) > 1)) for number in numbers)
-        for places in PLACES.get(count, ()):
-            a_row = sum(4 + self._names.spread(lang, places) for lang, _, _ in self._classes)
-            if (len(KINDS) * places) ** (count - 1) * ways * a_row <= MAX_COST:
+        ways = max(len(self._options(number, pending, witness=len(pending) > 1)) for number in numbers)
+        for places in TESTED_PLACES.get(count, ()):
+            row_cost = sum(4 + self._names.count_prefixes(lang, places) for lang, _, _ in self._classes)
+            if (len(CHAR_KINDS) * places) ** (count - 1) * ways * row_cost <= MAX_TEST_COST:
                 return places
         return 0
 
     # --------------------------------------------------------------------------------------- tests
-    def _told(self, left: int, pending: Pending, used: Used, tests: list[Test], end: Row) -> int:
-        """So many more members after those that passed the tests used; the last ones are the witnesses."""
+    def _with_tests(self, left: int, pending: OpenClauses, used: Used, tests: list[Test], end: Row) -> int:
+        """Returns the rule of `left` more members after those that passed the tests `used`.
+
+        The last members are the witnesses.
+        """
         key = (left, pending, used, end)
         if key in self._known:
             return self._known[key]
@@ -215,12 +229,12 @@ class Runs:
             if (number, None) in used:
                 continue
             failed = frozenset(test for which, test in used if which == number and test is not None)
-            for lits, met in self._claims(number, pending, witness=left <= len(pending)):
+            for lits, met in self._options(number, pending, witness=left <= len(pending)):
                 if left > 1:
                     between = self._between(lits)
                     for test, after in self._choices(number, left, used, tests):
                         name = self._names.row(lang, _allowed(test, failed))
-                        rest = self._told(left - 1, pending - met, after, tests, end)
+                        rest = self._with_tests(left - 1, pending - met, after, tests, end)
                         self._rules.add(rule, (QUOTE, *name, between, rest))
                 elif not pending - met:
                     name = self._names.row(lang, _allowed(None, failed))
@@ -230,9 +244,10 @@ class Runs:
     def _choices(
         self, number: int, left: int, used: Used, tests: list[Test]
     ) -> Iterator[tuple[Test | None, Used]]:
-        """The tests that a name of a class may pass, each with what is used then.
+        """Yields the tests that a name of a class may pass, each with the tests used after it.
 
-        None where no later name is of the class. Before the last name one class alone has later names.
+        None stands for no test, where no later name is of the class. Before the last name one class alone has
+        later names.
         """
         others = frozenset(each for each in used if each[0] != number)
         if len(self._classes) > 1:
@@ -241,11 +256,15 @@ class Runs:
             yield from ((test, used | {(number, test)}) for test in tests if (number, test) not in used)
 
     def _between(self, lits: Lits) -> int:
+        """Returns the rule of a value and the comma after it."""
         return self._rules.of((*self._value(lits), '","', "ws"))
 
     # ----------------------------------------------------------------------------------- ascending
-    def _ascending(self, left: int, pending: Pending, at: int, end: Row) -> int:
-        """So many more members whose names begin with `INITIALS` from `at` on, each with a later one."""
+    def _ascending(self, left: int, pending: OpenClauses, at: int, end: Row) -> int:
+        """Returns the rule of `left` more members whose names begin with `INITIALS` from `at` on.
+
+        Each name begins with a later one than the name before it.
+        """
         key = ("ascending", left, pending, at, end)
         if key in self._known:
             return self._known[key]
@@ -254,7 +273,7 @@ class Runs:
             return rule
         for number, (lang, _, _) in enumerate(self._classes):
             name = self._names.row(lang, (INITIALS[at],))
-            for lits, met in self._claims(number, pending, witness=True):
+            for lits, met in self._options(number, pending, witness=True):
                 member: Row = (QUOTE, *name)
                 if left > 1:
                     after = self._ascending(left - 1, pending - met, at + 1, end)
@@ -267,13 +286,13 @@ class Runs:
 
 @lru_cache(maxsize=4096)
 def _allowed(passed: Test | None, failed: frozenset[Test]) -> tuple[Allowed, ...]:
-    """What stands at the places of a name that passes one test and fails others."""
+    """Returns the allowed characters at the places of a name that passes one test and fails others."""
     tests = failed if passed is None else failed | {passed}
-    out = [_FREE] * (1 + max((place for place, _ in tests), default=-1))
+    out = [_ANYTHING] * (1 + max((place for place, _ in tests), default=-1))
     for place, kind in failed:
-        chars, ended = KINDS[kind]
+        chars, ended = CHAR_KINDS[kind]
         out[place] = (intersection(out[place][0], complement(chars)), out[place][1] and not ended)
     if passed is not None:
-        chars, ended = KINDS[passed[1]]
+        chars, ended = CHAR_KINDS[passed[1]]
         out[passed[0]] = (intersection(out[passed[0]][0], chars), out[passed[0]][1] and ended)
     return tuple(out)

@@ -1,9 +1,9 @@
-"""Numbers as languages of decimal spellings.
+"""Numbers as languages of decimal texts.
 
-A number is spelled without an exponent: an optional minus, digits without a leading zero, an optional
-fraction. Integers of the `integer` type have no fraction; other numbers may end in zeros (`20.0`), as models
-write prices and temperatures so. Zero has no minus. Every constraint is a set of *values*, so that a
-spelling is in the language exactly when its value is in the set; complement and intersection stay exact.
+A number is written without an exponent: an optional minus, digits without a leading zero, an optional
+fraction. Integers of the `integer` type have no fraction. Other numbers may end in zeros (`20.0`), because
+models write prices and temperatures that way. Zero has no minus. Every constraint is a set of *values*, so
+that a text is in the language exactly if its value is in the set; complement and intersection stay exact.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from b3node.grammar.languages.charset import DIGIT
 
 MAX_DIVISOR: Final = 4_096
 """The largest remainder automaton: `multipleOf` without its powers of ten."""
-DIGITS: Final = 15
+DOUBLE_DIGITS: Final = 15
 """Decimal digits that a double of 53 bits always keeps."""
-MAX_DIGITS: Final = 320
+MAX_BOUND_DIGITS: Final = 320
 """Digits that a bound may have."""
 
 
-class Numbers:
-    """The number languages of one algebra."""
+class NumberLanguages:
+    """Number languages of one algebra."""
 
     def __init__(self, algebra: Algebra) -> None:
         self._algebra = a = algebra
@@ -50,22 +50,23 @@ class Numbers:
         self._fractional = a.cat(a.either([EMPTY, minus]), self._whole, self._some_fraction)
 
     def _zero(self) -> Lang:
+        """Returns the texts of zero."""
         a = self._algebra
         return a.cat(a.text("0"), a.either([EMPTY, a.cat(a.text("."), a.text("0"), self._zeros)]))
 
     def language(self, shape: NumberShape) -> Lang:
-        """The spellings of the numbers of a shape.
+        """Returns the texts of the numbers of a shape.
 
         Raises:
             Inexact: a divisor or a bound is too large for an automaton.
         """
         a = self._algebra
         if shape.values is not None:
-            return a.either(a.text(spelled(value)) for value in shape.values if shape.admits(value))
+            return a.either(a.text(decimal_text(value)) for value in shape.values if shape.admits(value))
         parts = [self._any if shape.integer is None else self._integer if shape.integer else self._fractional]
         if not shape.integer:
-            shape = _told_apart(shape)
-            parts += [self._exact(_places(shape))] if _delicate(shape) else []
+            shape = _close_bounds(shape)
+            parts += [self._exact(_fraction_digits(shape))] if _needs_exact_digits(shape) else []
         parts.append(self._range(shape))
         parts += [self._multiple(divisor) for divisor in shape.divisors]
         parts += [a.negate(self._multiple(divisor)) for divisor in shape.nondivisors]
@@ -73,15 +74,16 @@ class Numbers:
         return a.both(parts)
 
     def _exact(self, places: int) -> Lang:
-        """Spellings that a double of 53 bits keeps apart: integers, or 15 digits about the point."""
+        """Returns the texts that a double of 53 bits distinguishes: integers, or 15 digits in all."""
         a = self._algebra
         sign = a.either([EMPTY, self._minus])
-        digits = a.repeat(self._digit, 1, max(DIGITS - places, 1))
+        digits = a.repeat(self._digit, 1, max(DOUBLE_DIGITS - places, 1))
         fraction = a.cat(a.text("."), a.repeat(self._digit, 0, places), self._zeros)
         return a.either([a.cat(sign, self._whole), a.cat(sign, digits, fraction)])
 
     def _value(self, value: Decimal) -> Lang:
-        a, text = self._algebra, spelled(value)
+        """Returns the texts of one value."""
+        a, text = self._algebra, decimal_text(value)
         if "." in text:
             return a.cat(a.text(text), self._zeros)
         return a.cat(a.text(text), a.either([EMPTY, a.cat(a.text(".0"), self._zeros)]))
@@ -92,11 +94,11 @@ class Numbers:
         if shape.low is None and shape.high is None:
             return ALL
         above = ALL if shape.low is None else self._above(shape.low, strict=shape.low_open)
-        below = ALL if shape.high is None else self._mirror(shape.high, strict=shape.high_open)
+        below = ALL if shape.high is None else self._below(shape.high, strict=shape.high_open)
         return a.both([above, below])
 
     def _above(self, bound: Decimal, *, strict: bool) -> Lang:
-        """Spellings of the values above a bound."""
+        """Returns the texts of the values above a bound."""
         a = self._algebra
         if bound > 0 or (bound == 0 and strict):
             return self._from(bound, strict=strict)
@@ -106,8 +108,8 @@ class Numbers:
         negative = a.both([self._positive, a.negate(self._from(-bound, strict=not strict))])
         return a.either([plain, a.cat(self._minus, negative)])
 
-    def _mirror(self, bound: Decimal, *, strict: bool) -> Lang:
-        """Spellings of the values below a bound."""
+    def _below(self, bound: Decimal, *, strict: bool) -> Lang:
+        """Returns the texts of the values below a bound."""
         a = self._algebra
         negative = a.cat(self._minus, self._positive)
         if bound < 0:
@@ -116,10 +118,10 @@ class Numbers:
         return a.either([negative, a.both([plain, a.negate(self._from(bound, strict=not strict))])])
 
     def _from(self, bound: Decimal, *, strict: bool) -> Lang:
-        """Spellings without a sign of the values from a bound of at least 0 on."""
+        """Returns the unsigned texts of the values from a bound of at least 0 on."""
         a = self._algebra
-        whole, _, fraction = spelled(bound).partition(".")
-        if len(whole) + len(fraction) > MAX_DIGITS:
+        whole, _, fraction = decimal_text(bound).partition(".")
+        if len(whole) + len(fraction) > MAX_BOUND_DIGITS:
             raise Inexact("", "a bound has too many digits")
         longer = a.cat(self._nonzero, a.repeat(self._digit, len(whole)), self._tail)
         out = self._fraction_from(fraction, strict=strict)
@@ -130,6 +132,7 @@ class Numbers:
         return a.either([out, longer])
 
     def _fraction_from(self, fraction: str, *, strict: bool) -> Lang:
+        """Returns the fractions from a fraction on."""
         a = self._algebra
         if not fraction:
             return self._some_fraction if strict else self._tail
@@ -139,12 +142,16 @@ class Numbers:
         return a.cat(a.text("."), out)
 
     def _larger(self, digit: str) -> Lang:
+        """Returns the digits above a digit."""
         point = ord(digit)
         return self._algebra.chars(((point + 1, 0x39),)) if digit != "9" else VOID
 
     # ----------------------------------------------------------------------------------- multiples
     def _multiple(self, divisor: Decimal) -> Lang:
-        """Spellings of the multiples: remainders of the digits up to the divisor's last place, then zeros."""
+        """Returns the texts of the multiples of a divisor.
+
+        Remainders are tracked over the digits up to the divisor's last place; zeros may follow.
+        """
         a = self._algebra
         _, digits, exponent = divisor.as_tuple()
         number, places = int("".join(map(str, digits))), -int(exponent)
@@ -160,7 +167,10 @@ class Numbers:
         return a.cat(sign, self._remainders(number, places))
 
     def _remainders(self, number: int, places: int) -> Lang:
-        """Digits, with up to `places` of them after the point, whose number is divisible; then zeros."""
+        """Returns the digits, up to `places` of them after the point, whose number `number` divides.
+
+        Zeros may follow.
+        """
         # States: 0 start; 1 + r after whole digits; then per place; the last row takes zeros only.
         width = number + 1
         rows: list[Edges] = [tuple((0x30 + d, 0x30 + d, 1 + d % number) for d in range(10))]
@@ -185,7 +195,7 @@ class Numbers:
     def _with_end(
         self, rows: list[Edges], accepting: list[bool], number: int, last: int, places: int
     ) -> tuple[list[Edges], list[bool]]:
-        """After the last place: zeros as many as wanted, when the remainder is 0."""
+        """Returns the automaton with any number of zeros after the last place if the remainder is 0."""
         end = len(rows)
         rows[last] = ((0x30, 0x30, end),)
         accepting[last] = places > 0
@@ -194,24 +204,27 @@ class Numbers:
         return [*rows, ((0x30, 0x30, end),)], [*accepting, True]
 
 
-def _places(shape: NumberShape) -> int:
-    """Digits after the point that matter for a shape."""
+def _fraction_digits(shape: NumberShape) -> int:
+    """Returns the number of digits after the point that matter for a shape."""
     values = (*shape.divisors, *shape.nondivisors, *shape.without)
     return max([0 if shape.divisors else 7, *(-int(value.as_tuple().exponent) for value in values)])
 
 
-def _delicate(shape: NumberShape) -> bool:
-    """Whether a reader that rounds to doubles could take a value for one that is not meant."""
+def _needs_exact_digits(shape: NumberShape) -> bool:
+    """Returns True if a reader that rounds to doubles could confuse a value with an excluded one."""
     return bool(shape.divisors or shape.nondivisors or shape.without or shape.integer is False)
 
 
-def _told_apart(shape: NumberShape) -> NumberShape:
-    """Open bounds as closed ones that a double keeps apart from them; at zero every value is apart."""
+def _close_bounds(shape: NumberShape) -> NumberShape:
+    """Returns the shape with open bounds replaced by closed ones that a double distinguishes from them.
+
+    At zero a double distinguishes every value.
+    """
     low, high = shape.low, shape.high
     if low is not None and shape.low_open and low:
-        low = low + Decimal(1).scaleb(low.adjusted() - DIGITS + 1)
+        low = low + Decimal(1).scaleb(low.adjusted() - DOUBLE_DIGITS + 1)
     if high is not None and shape.high_open and high:
-        high = high - Decimal(1).scaleb(high.adjusted() - DIGITS + 1)
+        high = high - Decimal(1).scaleb(high.adjusted() - DOUBLE_DIGITS + 1)
     return msgspec.structs.replace(
         shape,
         low=low,
@@ -221,8 +234,8 @@ def _told_apart(shape: NumberShape) -> NumberShape:
     )
 
 
-def spelled(value: Decimal) -> str:
-    """A number without an exponent and without zeros at the end of a fraction."""
+def decimal_text(value: Decimal) -> str:
+    """Returns a number without an exponent and without zeros at the end of a fraction."""
     text = format(value, "f")
     if "." in text:
         text = text.rstrip("0").rstrip(".")

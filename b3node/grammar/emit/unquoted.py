@@ -1,4 +1,4 @@
-"""Languages as plain text, without quotes or escapes: what stands bare between two markers."""
+"""Languages as plain text, without quotes or escapes, between two markers."""
 
 from __future__ import annotations
 
@@ -12,25 +12,32 @@ from b3node.grammar.languages import automaton, bounded
 from b3node.grammar.languages.algebra import ALL, VOID, Algebra, Edges, Lang, Table, TooLarge
 from b3node.grammar.languages.charset import ANY, Charset, union
 
-STATES: Final = 1_000
-"""States that a bare text's automaton may have: the engine walks them without effort, they are text to read."""
-COUNTED: Final = 64
-"""Characters up to which the lengths of bare texts are counted: beside a marker that must not occur in them, each costs
-a state for every letter of it."""
-_MAX_CHAIN: Final = 120
-WRITTEN: Final[Charset] = ((0x9, 0xA), (0xD, 0xD), (0x20, 0xD7FF), (0xE000, 0x10FFFF))
-"""What bare text is made of: no control characters, because in the engine they stand for special tokens."""
-NAME: Final[Charset] = union(((0x2D, 0x2E), (0x5F, 0x5F)), ((0x30, 0x39), (0x41, 0x5A), (0x61, 0x7A)))
-"""What an undeclared member's name is made of: every spelling can hold it."""
-MAX_NAME: Final = 64
+MAX_TEXT_STATES: Final = 1_000
+"""States that the automaton of an unquoted text may have.
+
+The engine runs them without effort; the bound is for the text of the grammar, which must be read.
+"""
+MAX_COUNTED_CHARS: Final = 64
+"""Characters up to which the lengths of unquoted texts are counted.
+
+Next to a marker that must not occur in the text, each costs a state for every letter of the marker.
+"""
+_MAX_LITERAL_CHARS: Final = 120
+"""Characters of one literal."""
+TEXT_CHARS: Final[Charset] = ((0x9, 0xA), (0xD, 0xD), (0x20, 0xD7FF), (0xE000, 0x10FFFF))
+"""Characters of unquoted text: no control characters, because in the engine they stand for special tokens."""
+NAME_CHARS: Final[Charset] = union(((0x2D, 0x2E), (0x5F, 0x5F)), ((0x30, 0x39), (0x41, 0x5A), (0x61, 0x7A)))
+"""Characters of an undeclared member's name: every argument style can hold them."""
+MAX_NAME_CHARS: Final = 64
+"""Characters of an undeclared member's name."""
 
 
-class Bare:
-    """The writer of bare texts, each language once.
+class UnquotedTexts:
+    """Writer of unquoted texts, each language once.
 
     Args:
-        algebra: where the languages live.
-        rules: where their rules are made.
+        algebra: the languages.
+        rules: the rules that are added to.
     """
 
     def __init__(self, algebra: Algebra, rules: Rules) -> None:
@@ -39,70 +46,76 @@ class Bare:
         self._texts: dict[tuple[Lang, str, Row], tuple[Row | None, bool]] = {}
 
     def text(self, lang: Lang, until: str, tail: Row) -> tuple[Row | None, bool]:
-        """The texts of a language that do not have `until` in them, with `tail` behind, and whether that is exact.
+        """Returns the texts of a language without `until` in them, followed by `tail`.
 
-        None where the language has no texts. Where it has, but none that can be written, or needs too many states,
-        any text stands for it, which is not exact.
+        Returns:
+            The row and whether it is exact. The row is None if the language has no texts. If it has texts,
+                but none that can be
+            written, or needs too many states, any text stands for it, which is not exact.
         """
         key = (lang, until, tail)
         if key not in self._texts:
-            self._texts[key] = self._written(lang, until, tail)
+            self._texts[key] = self._write(lang, until, tail)
         return self._texts[key]
 
     def name(self, lang: Lang, tail: Row) -> Row:
-        """The names of a language that every spelling can hold, with `tail` behind; none may be left."""
+        """Returns the names of a language that every argument style can hold, followed by `tail`.
+
+        The row may have no text.
+        """
         if lang != ALL:
-            names = self._algebra.repeat(self._algebra.chars(NAME), 1)
+            names = self._algebra.repeat(self._algebra.chars(NAME_CHARS), 1)
             try:
-                table = automaton.build(self._algebra, self._algebra.both([lang, names]), STATES)
+                table = automaton.build(self._algebra, self._algebra.both([lang, names]), MAX_TEXT_STATES)
             except TooLarge:
                 return self.name(ALL, tail)
-            return plain(self._rules, table, tail)
-        return (Times(self._rules.of((char_class(NAME),)), 1, MAX_NAME), *tail)
+            return text_rules(self._rules, table, tail)
+        return (Times(self._rules.of((char_class(NAME_CHARS),)), 1, MAX_NAME_CHARS), *tail)
 
-    def _written(self, lang: Lang, until: str, tail: Row) -> tuple[Row | None, bool]:
+    def _write(self, lang: Lang, until: str, tail: Row) -> tuple[Row | None, bool]:
+        """Computes the result of `text`."""
         if lang == VOID:
             return None, True
-        counted = self._uncounted(lang)
+        counted = self._without_long_counts(lang)
         table = self._table(counted, until)
         if table is not None and table[0]:
-            return plain(self._rules, table, tail), counted == lang
-        return plain(self._rules, texts_before(until), tail), False
+            return text_rules(self._rules, table, tail), counted == lang
+        return text_rules(self._rules, texts_before(until), tail), False
 
     def _table(self, lang: Lang, until: str) -> Table | None:
-        """The automaton of the texts of a language before `until`; None when it needs too many states."""
+        """Returns the automaton of the texts of a language before `until`, or None if too large."""
         whole = self._algebra.whole_table(lang)
         if whole is not None and library.is_format(whole):
             return _format_before(whole, until)
         chars, low, high = self._algebra.plain_repeat(lang) or ((), 0, 0)
         try:
             if chars == ANY and lang != ALL:
-                found = bounded.within(texts_before(until), low, high, STATES)
+                found = bounded.within(texts_before(until), low, high, MAX_TEXT_STATES)
                 self._algebra.spend(len(found[0]))
                 return found
             ended = self._algebra.table(texts_before(until))
-            return automaton.build(self._algebra, self._algebra.both([lang, ended]), STATES)
+            return automaton.build(self._algebra, self._algebra.both([lang, ended]), MAX_TEXT_STATES)
         except TooLarge:
             return None
 
-    def _uncounted(self, lang: Lang) -> Lang:
-        """The language without a length that is too much to count."""
+    def _without_long_counts(self, lang: Lang) -> Lang:
+        """Returns the language without a length that is too large to count."""
         found = self._algebra.plain_repeat(lang)
-        if found is None or max(found[1:]) <= COUNTED:
+        if found is None or max(found[1:]) <= MAX_COUNTED_CHARS:
             return lang
         chars, low, high = found
         return self._algebra.repeat(
-            self._algebra.chars(chars), min(low, COUNTED), high if high <= COUNTED else -1
+            self._algebra.chars(chars), min(low, MAX_COUNTED_CHARS), high if high <= MAX_COUNTED_CHARS else -1
         )
 
 
 @lru_cache(maxsize=128)
 def _format_before(table: Table, until: str) -> Table | None:
-    """The automaton of the strings of a format before `until`; None when it needs too many states."""
+    """Returns the automaton of the strings of a format before `until`; None if it needs too many states."""
     algebra = Algebra()
     try:
         return automaton.build(
-            algebra, algebra.both([algebra.table(table), algebra.table(texts_before(until))]), STATES
+            algebra, algebra.both([algebra.table(table), algebra.table(texts_before(until))]), MAX_TEXT_STATES
         )
     except TooLarge:
         return None
@@ -110,9 +123,12 @@ def _format_before(table: Table, until: str) -> Table | None:
 
 @lru_cache(maxsize=256)
 def texts_before(until: str) -> Table:
-    """The texts that `until` ends and has not ended before, be it together with their own last letters."""
+    """Returns the texts that `until` may follow and that do not contain it.
+
+    Their last letters do not complete an earlier `until` together with its first ones either.
+    """
     algebra = Algebra()
-    parts = [algebra.repeat(algebra.chars(WRITTEN), 0)]
+    parts = [algebra.repeat(algebra.chars(TEXT_CHARS), 0)]
     if until:
         parts.append(algebra.negate(algebra.cat(ALL, algebra.text(until), ALL)))
     overlaps = [size for size in range(1, len(until)) if until.startswith(until[size:])]
@@ -120,8 +136,11 @@ def texts_before(until: str) -> Table:
     return automaton.build(algebra, algebra.both(parts))
 
 
-def plain(rules: Rules, table: Table, tail: Row) -> Row:
-    """The texts of an automaton, each followed by `tail`; a run of single letters is one literal."""
+def text_rules(rules: Rules, table: Table, tail: Row) -> Row:
+    """Returns the row of the texts of an automaton, each followed by `tail`.
+
+    Single letters in a row are one literal.
+    """
     accepting, edges = table
     states = [rules.new() for _ in accepting] or [rules.new()]
     for state, ends in enumerate(accepting):
@@ -133,11 +152,12 @@ def plain(rules: Rules, table: Table, tail: Row) -> Row:
 
 
 def _step(table: Table, states: list[int], to: int, chars: Charset) -> Row:
+    """Returns the row of one edge, and of the single letters after it."""
     if len(chars) > 1 or chars[0][0] != chars[0][1]:
         return (char_class(chars), states[to])
     text = chr(chars[0][0])
     accepting, edges = table
-    while not accepting[to] and len(edges[to]) == 1 and len(text) < _MAX_CHAIN:
+    while not accepting[to] and len(edges[to]) == 1 and len(text) < _MAX_LITERAL_CHARS:
         low, high, after = edges[to][0]
         if low != high or after == to:
             break
@@ -146,6 +166,7 @@ def _step(table: Table, states: list[int], to: int, chars: Charset) -> Row:
 
 
 def _by_target(edges: Edges) -> dict[int, Charset]:
+    """Returns the characters that lead to each state."""
     out: dict[int, list[tuple[int, int]]] = {}
     for low, high, to in edges:
         out.setdefault(to, []).append((low, high))

@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 
 from b3node.grammar import schema_to_gbnf
 from b3node.grammar.constraints.number_shape import NumberShape, divides, meet_numbers
-from b3node.grammar.emit.numbers import Numbers, spelled
+from b3node.grammar.emit.numbers import NumberLanguages, decimal_text
 from b3node.grammar.languages.algebra import Algebra
 
 decimals = st.builds(lambda n, e: Decimal(n).scaleb(-e), st.integers(-20_000, 20_000), st.integers(0, 3))
@@ -32,10 +32,10 @@ shapes = st.builds(
 def test_spellings_are_those_of_the_values(shape, values):
     """Bounds, divisors, excluded values, integers or not."""
     algebra = Algebra(200_000)
-    lang = Numbers(algebra).language(shape)
+    lang = NumberLanguages(algebra).language(shape)
     edges = [d for d in (shape.low, shape.high, *shape.without) if d is not None]
     for value in [*values, *edges]:
-        text = spelled(value)
+        text = decimal_text(value)
         assert algebra.matches(lang, text) == shape.admits(value), text
         if shape.integer is not True:
             padded = text + "0" if "." in text else text + ".0"
@@ -53,7 +53,7 @@ def test_meeting_is_having_both(a, b, value):
 def test_malformed_spellings_are_in_no_language():
     """Leading zeros, signs, bare points, exponents, minus zero."""
     algebra = Algebra()
-    lang = Numbers(algebra).language(NumberShape(low=Decimal(-100)))
+    lang = NumberLanguages(algebra).language(NumberShape(low=Decimal(-100)))
     for text in ("", "-", "01", "-01", "+1", "1.", ".5", "1e2", "-0", "-0.0", "1.2.3", "--1", "1 "):
         assert not algebra.matches(lang, text), text
 
@@ -68,7 +68,7 @@ def test_division_is_exact():
 def test_values_that_round_to_an_open_bound_are_left_out():
     """4.99999999999999999 reads as 5.0, which is not below 5."""
     algebra = Algebra()
-    lang = Numbers(algebra).language(NumberShape(high=Decimal(5), high_open=True))
+    lang = NumberLanguages(algebra).language(NumberShape(high=Decimal(5), high_open=True))
     assert algebra.matches(lang, "4.999999")
     assert not algebra.matches(lang, "4." + "9" * 20)
 

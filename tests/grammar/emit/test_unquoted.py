@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from b3node.grammar.emit.unquoted import COUNTED, STATES, Bare, texts_before
+from b3node.grammar.emit.unquoted import MAX_COUNTED_CHARS, MAX_TEXT_STATES, UnquotedTexts, texts_before
 from b3node.grammar.gbnf import library
 from b3node.grammar.gbnf.rules import Rules, printed
 from b3node.grammar.languages.algebra import Algebra
@@ -31,7 +31,7 @@ def test_a_text_is_followed_by_its_marker_and_has_it_nowhere_else(until, data):
     "lang",
     [
         lambda algebra: algebra.repeat(algebra.chars(ANY), 3, 5),
-        lambda algebra: algebra.repeat(algebra.chars(ANY), COUNTED),
+        lambda algebra: algebra.repeat(algebra.chars(ANY), MAX_COUNTED_CHARS),
         lambda algebra: algebra.table(library.format_table("date")),
         lambda algebra: algebra.both([algebra.table(library.format_table("uri")), algebra.negate(algebra.text("a:"))]),
     ],
@@ -39,8 +39,8 @@ def test_a_text_is_followed_by_its_marker_and_has_it_nowhere_else(until, data):
 )  # fmt: skip
 def test_what_is_written_is_in_the_language(lang, until):
     """With the marker behind it and nowhere in it."""
-    algebra, rules = Algebra(), Rules(4 * STATES)
-    row, exact = Bare(algebra, rules).text(lang(algebra), until, ('"|"',))
+    algebra, rules = Algebra(), Rules(4 * MAX_TEXT_STATES)
+    row, exact = UnquotedTexts(algebra, rules).text(lang(algebra), until, ('"|"',))
     assert exact
     assert row is not None
     grammar = Grammar(printed(rules.cleaned(rules.of(row)) or [], {}))
