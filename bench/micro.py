@@ -363,7 +363,7 @@ def _heard(decode: Callable[[bytes], object], reader: FrameReader, data: bytes) 
 
 
 def _drawn(row: Row, top_p: float) -> int:
-    return sample(row, temperature=0.8, top_p=top_p, uniform=0.5)
+    return sample(row, Sampling(0.8, top_p, seed=0), 0.5)
 
 
 @contextmanager

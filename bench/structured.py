@@ -41,8 +41,9 @@ import numpy as np
 
 from b3node import embedded
 from b3node.embedded import MODEL_ID
+from b3node.engine.messages import Sampling
 from b3node.engine.sampling.constrained import draw
-from b3node.engine.sampling.sampler import Row, greedy, sample
+from b3node.engine.sampling.sampler import Row
 from b3node.errors import Refusal
 from b3node.grammar import check_schema, schema_to_gbnf
 from b3node.llama.grammar import Grammars
@@ -247,11 +248,12 @@ def _drawn(
 ) -> Iterator[tuple[float, float]]:
     """Returns microseconds of each free and each constrained draw; the document goes on as written."""
     constraint, source = grammars.constrain(schema_to_gbnf(SHAPES)), random.Random(1)
+    sampling = Sampling(temperature, top_p, seed=0)
     for number, (token, row) in enumerate(zip(tokens, rows, strict=True)):
         spent, standing = {}, constraint.clone()
         works = {
-            "free": partial(_free, row, temperature, top_p, source),
-            "held": partial(draw, row, standing, temperature=temperature, top_p=top_p, source=source),
+            "free": partial(draw, row, None, sampling, source),
+            "held": partial(draw, row, standing, sampling, source),
         }
         for name in sorted(works, reverse=bool(number % 2)):  # who comes second finds the row in the caches
             spent[name] = _microseconds(works[name])
@@ -259,12 +261,6 @@ def _drawn(
         if not constraint.allows(np.array([token], np.int32)).all():
             raise ValueError("the document does not match its schema")
         constraint.accept(token)
-
-
-def _free(row: Row, temperature: float, top_p: float, source: random.Random) -> int:
-    if temperature == 0.0:
-        return greedy(row)
-    return sample(row, temperature=temperature, top_p=top_p, uniform=source.random())
 
 
 def _microseconds(work: Callable[[], int]) -> float:

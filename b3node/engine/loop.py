@@ -19,9 +19,9 @@ from b3node.engine.guidance.jump_forward import Jump
 from b3node.engine.guidance.token_table import Lexicon
 from b3node.engine.messages import Cancel, Step, Submit
 from b3node.engine.plan import Plan
-from b3node.engine.sampling.constrained import draw as draw_constrained
+from b3node.engine.sampling.constrained import draw
 from b3node.engine.sampling.constraint import Constrain, Constraint, ConstraintError, Grammar, unable
-from b3node.engine.sampling.sampler import BROKEN, Row, greedy, sample
+from b3node.engine.sampling.sampler import BROKEN, Row, greedy
 from b3node.engine.schedule.scheduler import Scheduler
 from b3node.engine.schedule.sequence import Sequence
 
@@ -161,7 +161,7 @@ class Loop:
 
         Whether something is forced is asked wherever a token was drawn, so a seed repeats an answer.
         """
-        tokens = array("i", (draw(sequence, row),))
+        tokens = array("i", (draw(row, sequence.constraint, sequence.sampling, sequence.rng),))
         if sequence.constraint is not None and self._jump is not None and tokens[0] >= 0:
             tokens.extend(self._jump.over(sequence.constraint))
         return tokens
@@ -171,15 +171,3 @@ class Loop:
         for step in self._untold:
             self._channel.send(step)
         self._untold.clear()
-
-
-def draw(sequence: Sequence, row: Row) -> int:
-    """The next token of `sequence` from its row of logits, shape (n_vocab,); advances its random numbers and constraint."""
-    if sequence.constraint is not None:
-        temperature = 0.0 if sequence.greedy else sequence.temperature
-        return draw_constrained(
-            row, sequence.constraint, temperature=temperature, top_p=sequence.top_p, source=sequence.draw
-        )
-    if sequence.greedy:
-        return greedy(row)
-    return sample(row, temperature=sequence.temperature, top_p=sequence.top_p, uniform=sequence.draw.random())

@@ -15,11 +15,19 @@ from b3node.dialects.outline import Outline
 
 
 class Sampling(msgspec.Struct, frozen=True, array_like=True):
-    """How tokens are drawn. `temperature` 0 or `top_p` 0 is greedy; `seed` repeats a response."""
+    """How tokens are drawn; travels whole from the request to the draw (`engine.sampling`)."""
 
     temperature: float
+    """At least 0; 0 is greedy."""
     top_p: float
+    """0 to 1; 0 is greedy, and 1 leaves out no token."""
     seed: int
+    """Repeats a response."""
+
+    @property
+    def greedy(self) -> bool:
+        """Whether the most probable token is always taken (contract: `top_p` 0 is the same as that)."""
+        return self.temperature <= 0.0 or self.top_p <= 0.0
 
 
 class Submit(msgspec.Struct, frozen=True, tag="submit", array_like=True):

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from b3node.engine.messages import Sampling
 from b3node.engine.sampling.constrained import draw
 from b3node.engine.sampling.constraint import ConstraintError
 from b3node.grammar import json_object_gbnf, schema_to_gbnf
@@ -290,7 +291,7 @@ def test_texts_with_named_tokens_never_leave_their_grammar(grammars, seed, text)
     row[[THINK, END_THINK, TOOL_CALL, END_TOOL_CALL, IM_END]] += 5
     written = b""
     for _ in range(60):
-        token = draw(row, constraint, temperature=1.0, top_p=1.0, source=source)
+        token = draw(row, constraint, Sampling(1.0, 1.0, seed=0), source)
         if token in EOG:
             break
         written += constraint._tokens.pieces[token] if token < THINK else f"[{token}]".encode()
@@ -396,7 +397,7 @@ def test_whatever_is_drawn_is_json_in_utf8(grammars, seed, bias) -> None:
         row = numbers.normal(0, 2, len(constraint._tokens.pieces)).astype(np.float32)
         row[[ord('"'), ord("}"), ord("]"), IM_END]] += 5
         row[0x80:0x100] += bias
-        token = draw(row, constraint, temperature=1.0, top_p=source.choice([1.0, 0.9]), source=source)
+        token = draw(row, constraint, Sampling(1.0, source.choice([1.0, 0.9]), seed=0), source)
         if token in EOG:
             break
         text += constraint._tokens.pieces[token]
@@ -699,7 +700,7 @@ def test_compiled_schemas_are_grammars(grammars, schema) -> None:
     row = np.zeros(len(constraint._tokens.pieces), np.float32)
     row[[ord('"'), ord("}"), ord("]"), IM_END]] = 6
     for _ in itertools.repeat(None, 500):
-        token = draw(row, constraint, temperature=1.0, top_p=1.0, source=source)
+        token = draw(row, constraint, Sampling(1.0, 1.0, seed=0), source)
         if token in EOG:
             break
         text += constraint._tokens.pieces[token]

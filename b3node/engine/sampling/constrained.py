@@ -24,11 +24,13 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections import abc
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import numpy as np
 
+from b3node.engine.messages import Sampling
 from b3node.engine.sampling.constraint import DEAD_END, Constraint, Ids, Mask
 from b3node.engine.sampling.sampler import BROKEN, Places, Row, Weights, greedy, sample, sharpness
 
@@ -45,35 +47,40 @@ _DRAWS: Final = 64
 """... many: each leaves out all that is lighter."""
 
 
-def draw(row: Row, constraint: Constraint, *, temperature: float, top_p: float, source: random.Random) -> int:
-    """The next token of a constrained sequence, accepted by its constraint; or `BROKEN`, or `DEAD_END`.
+def draw(row: Row, constraint: Constraint | None, sampling: Sampling, rng: random.Random) -> int:
+    """Draws the next token of a sequence; its constraint, if it has one, has accepted it then.
 
     Args:
-        row: logits, shape (n_vocab,), unchanged in the end.
-        constraint: where the sequence stands; goes on with the token.
-        temperature: 0 is greedy, like `top_p` 0.
-        top_p: 0 to 1.
-        source: advanced by as many numbers as it takes.
+        row: logits, shape (n_vocab,); unchanged when this returns.
+        constraint: the sequence's, after its last token; advanced by the drawn one. None allows every token.
+        sampling: greedy or not.
+        rng: the sequence's; advanced by as many numbers as the draw takes.
+
+    Returns:
+        A token id, `BROKEN`, or `DEAD_END`.
     """
-    greedily = temperature <= 0.0 or top_p <= 0.0
+    if constraint is None:
+        return _free(row, sampling, rng)
     if (refused := constraint.refused()) is not None:
-        token = _free(row, refused, 0.0 if greedily else temperature, top_p, source)
-    elif greedily:
+        token = _masking(row, refused, sampling, rng)
+    elif sampling.greedy:
         token = _most_probable(row, constraint)
     else:
-        token = _sampled(row, constraint, temperature, top_p, source)
+        token = _sampled(row, constraint, sampling, rng)
     if token >= 0:
         constraint.accept(token)
     return token
 
 
-def _free(row: Row, refused: Places, temperature: float, top_p: float, source: random.Random) -> int:
-    """A draw from all but a few tokens."""
+def _free(row: Row, sampling: Sampling, rng: random.Random) -> int:
+    """Draws from all tokens."""
+    return greedy(row) if sampling.greedy else sample(row, sampling, rng.random())
+
+
+def _masking(row: Row, refused: Places, sampling: Sampling, rng: random.Random) -> int:
+    """Draws from all tokens but a few."""
     kept, row[refused] = row[refused], -np.inf
-    if temperature:
-        token = sample(row, temperature=temperature, top_p=top_p, uniform=source.random())
-    else:
-        token = greedy(row)
+    token = _free(row, sampling, rng)
     row[refused] = kept
     return token
 
@@ -94,42 +101,39 @@ def _most_probable(row: Row, constraint: Constraint) -> int:
     return DEAD_END
 
 
-def _sampled(
-    row: Row, constraint: Constraint, temperature: float, top_p: float, source: random.Random
-) -> int:
+def _sampled(row: Row, constraint: Constraint, sampling: Sampling, rng: random.Random) -> int:
     """A draw from softmax(row / temperature) over the allowed tokens, cut to their nucleus."""
     top = row.max()
     if not math.isfinite(top):
         return BROKEN
-    weights = Weights(row, top, temperature)
-    token = weights.draw(source.random)
+    weights = Weights(row, top, sampling.temperature)
+    token = weights.draw(rng.random)
     allowed = _allowed(constraint, token)
-    if allowed and (top_p >= 1.0 or weights.leads(token, top_p)):
+    if allowed and (sampling.top_p >= 1.0 or weights.leads(token, sampling.top_p)):
         return token
-    search = Search(row, constraint, temperature, top_p, source)
+    search = Search(row, constraint, sampling, rng)
     return search.go_on(weights, (token,) if allowed else ())
 
 
 def _masked(
     row: Row,
     ids: Ids,
-    temperature: float,
-    top_p: float,
-    source: random.Random,
-    drawn: Sequence[int] = (),
+    sampling: Sampling,
+    rng: random.Random,
+    drawn: abc.Sequence[int] = (),
 ) -> int:
     """A draw from the nucleus of the allowed `ids`: the first of the `drawn` that is in it, else a new one."""
     if not ids.size or not np.isfinite(top := row[ids].max()):
         return DEAD_END
-    weights = np.exp((row[ids].astype(np.float64) - top) * sharpness(temperature))
+    weights = np.exp((row[ids].astype(np.float64) - top) * sharpness(sampling.temperature))
     order = np.argsort(-weights, kind="stable")
     cumulative = np.cumsum(weights[order])
-    end = int(np.searchsorted(cumulative, min(top_p, 1.0) * cumulative[-1]))
+    end = int(np.searchsorted(cumulative, min(sampling.top_p, 1.0) * cumulative[-1]))
     nucleus = ids[order[: end + 1]]
     for token in drawn:
         if (nucleus == token).any():
             return token
-    place = int(np.searchsorted(cumulative, source.random() * cumulative[end], side="right"))
+    place = int(np.searchsorted(cumulative, rng.random() * cumulative[end], side="right"))
     return int(nucleus[min(place, end)])
 
 
@@ -139,9 +143,7 @@ class Search:
     Tokens have places in a row of what is left, which becomes shorter where `narrow` helps.
     """
 
-    def __init__(
-        self, row: Row, constraint: Constraint, temperature: float, top_p: float, source: random.Random
-    ) -> None:
+    def __init__(self, row: Row, constraint: Constraint, sampling: Sampling, rng: random.Random) -> None:
         self._row = self._whole = row
         self._ids: Ids | None = None
         """The tokens of the places; None where they are the same."""
@@ -149,11 +151,10 @@ class Search:
         self._refused: list[Places] = []
         """Places, as far as they were asked about."""
         self._constraint = constraint
-        self._temperature = temperature
-        self._top_p = top_p
-        self._source = source
+        self._sampling = sampling
+        self._rng = rng
 
-    def go_on(self, weights: Weights, first: Sequence[int]) -> int:
+    def go_on(self, weights: Weights, first: abc.Sequence[int]) -> int:
         """A token, or `DEAD_END`. `first` was drawn from the `weights` of the whole row and is allowed, or is empty."""
         left: Weights | None = weights
         found = self._drawn(weights, first) if first else None
@@ -169,10 +170,10 @@ class Search:
             found = self._drawn(left)
         return self._masked() if found is None else found
 
-    def _drawn(self, weights: Weights, first: Sequence[int] = ()) -> int | None:
+    def _drawn(self, weights: Weights, first: abc.Sequence[int] = ()) -> int | None:
         """A token of the nucleus; None where too many are refused. The `first` places are drawn before any other."""
-        nucleus, misses = Nucleus(weights, self._allows, self._top_p), 0
-        draws = itertools.chain(first, iter(lambda: weights.draw(self._source.random), None))
+        nucleus, misses = Nucleus(weights, self._allows, self._sampling.top_p), 0
+        draws = itertools.chain(first, iter(lambda: weights.draw(self._rng.random), None))
         for place in itertools.islice(draws, _DRAWS):
             if place in self._allowed or not self._left_out(weights, np.array([place])):
                 if (inside := nucleus.holds(place)) is None:
@@ -204,7 +205,7 @@ class Search:
         for places in self._refused:
             left[places] = -np.inf
         top = left.max(initial=-np.inf)
-        return Weights(left, top, self._temperature) if top > -np.inf else None
+        return Weights(left, top, self._sampling.temperature) if top > -np.inf else None
 
     def _left_out(self, weights: Weights, places: Places) -> bool:
         """Leaves out those of the places that are refused; whether there are any."""
@@ -222,10 +223,10 @@ class Search:
     def _allows(self, places: Places) -> Mask:
         return self._constraint.allows(places.astype(np.int32) if self._ids is None else self._ids[places])
 
-    def _masked(self, drawn: Sequence[int] = ()) -> int:
+    def _masked(self, drawn: abc.Sequence[int] = ()) -> int:
         """A draw for which everything that is left is asked about: the first of `drawn` that is in the nucleus, else a new one."""
         ids = _all_allowed(self._whole, self._constraint, self._ids)
-        return _masked(self._whole, ids, self._temperature, self._top_p, self._source, drawn)
+        return _masked(self._whole, ids, self._sampling, self._rng, drawn)
 
 
 class Nucleus:

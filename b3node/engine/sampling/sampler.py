@@ -28,6 +28,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from b3node.engine.messages import Sampling
+
 Row = npt.NDArray[np.float32]
 Places = npt.NDArray[np.intp]
 _NONE: Final[Places] = np.empty(0, dtype=np.intp)
@@ -58,12 +60,18 @@ def greedy(row: Row) -> int:
     return token if math.isfinite(row[token]) else BROKEN
 
 
-def sample(row: Row, *, temperature: float, top_p: float, uniform: float) -> int:
-    """One draw from softmax(row / temperature), cut to the smallest set of mass `top_p`.
+def sample(row: Row, sampling: Sampling, uniform: float) -> int:
+    """Draws once from softmax(row / temperature), cut to the smallest set of mass `top_p`.
 
-    `row` has shape (n_vocab,), float32, and is not changed; `temperature` > 0; 0 < `top_p` <= 1;
-    `uniform` in [0, 1) decides the draw. Returns a token id or `BROKEN`.
+    Args:
+        row: logits, shape (n_vocab,), float32, not changed.
+        sampling: not greedy.
+        uniform: in [0, 1); decides the draw.
+
+    Returns:
+        A token id, or `BROKEN`.
     """
+    temperature, top_p = sampling.temperature, sampling.top_p
     top = row.max()
     if not math.isfinite(top):
         return BROKEN

@@ -102,7 +102,7 @@ class Scheduler:
             self._report.finished(sequence, "capacity", now)
         else:
             if self.limits.drafts:
-                sequence.drafter = self._drafts.of((sequence.namespace, sequence.greedy), known)
+                sequence.drafter = self._drafts.of((sequence.namespace, sequence.sampling.greedy), known)
             self.waiting.append(sequence)
 
     def cancel(self, request: int, now: float) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from b3node.engine.guidance.guide import Guide
-from b3node.engine.messages import Submit
+from b3node.engine.messages import Sampling, Submit
 from b3node.engine.sampling.constraint import Constraint
 from b3node.engine.speculation.drafter import Drafter
 
@@ -30,10 +30,9 @@ class Sequence:
     """Known tokens at which it ends as `length`."""
     reserve: int
     """Cells that admission promises it."""
-    temperature: float
-    top_p: float
-    draw: random.Random
-    """Its own random numbers: the seed repeats the response, whatever runs beside it."""
+    sampling: Sampling
+    rng: random.Random
+    """Its own random numbers: the seed repeats the response, whichever sequences run at the same time."""
     arrived: float
     deadline: float
     """When it leaves the queue unserved, in seconds of the engine's clock."""
@@ -68,9 +67,8 @@ class Sequence:
             prompt=len(known),
             limit=limit,
             reserve=min(len(known) + submit.reserve, limit),
-            temperature=submit.sampling.temperature,
-            top_p=submit.sampling.top_p,
-            draw=random.Random(submit.sampling.seed),  # noqa: S311 - repeatable on purpose
+            sampling=submit.sampling,
+            rng=random.Random(submit.sampling.seed),  # noqa: S311 - repeatable on purpose
             arrived=now,
             deadline=now + submit.wait,
             marks=submit.marks,
@@ -102,8 +100,3 @@ class Sequence:
     def promised(self) -> int:
         """Cells that must stay available to it: its reserve, or what it has grown to."""
         return max(self.reserve, len(self.known))
-
-    @property
-    def greedy(self) -> bool:
-        """Whether its most probable token is always taken (contract: `top_p` 0 is the same as that)."""
-        return self.temperature <= 0.0 or self.top_p <= 0.0

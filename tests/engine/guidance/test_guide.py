@@ -15,6 +15,7 @@ from b3node.dialects.outline import MARK, Outline, Reading, Thinking
 from b3node.engine.guidance.guide import Guide
 from b3node.engine.guidance.repetition import TIMES, TOKENS
 from b3node.engine.guidance.token_table import Lexicon
+from b3node.engine.messages import Sampling
 from b3node.engine.sampling.constrained import draw
 from b3node.engine.sampling.constraint import DEAD_END, Ahead, ConstraintError
 from b3node.parse.channels import Channels
@@ -183,7 +184,7 @@ def test_free_draws_have_the_distribution_of_masking_first(temperature, top_p) -
     counts = np.zeros(row.size)
     for _ in range(draws):
         counts[
-            draw(row, guide(outline(PLAIN, ["<think>"])), temperature=temperature, top_p=top_p, source=source)
+            draw(row, guide(outline(PLAIN, ["<think>"])), Sampling(temperature, top_p, seed=0), source)
         ] += 1
 
     masked = np.full(row.size, -np.inf)
@@ -532,9 +533,9 @@ def test_where_the_grammar_allows_nothing_the_answer_ends() -> None:
     assert not allowed(guided) & set(new(LEXICON, ">{", ">\n"))
     row[ord(">")] = 9
 
-    assert draw(row, guided, temperature=0.0, top_p=1.0, source=random.Random(1)) == ord(">")
+    assert draw(row, guided, Sampling(0.0, 1.0, seed=0), random.Random(1)) == ord(">")
     for temperature in (0.0, 1.0):
-        assert draw(row, guided, temperature=temperature, top_p=1.0, source=random.Random(1)) == DEAD_END
+        assert draw(row, guided, Sampling(temperature, 1.0, seed=0), random.Random(1)) == DEAD_END
 
 
 # ----------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from b3node.engine.messages import Sampling
 from b3node.engine.sampling import constrained
 from b3node.engine.sampling.constrained import Nucleus, Search, draw
 from b3node.engine.sampling.constraint import DEAD_END
@@ -63,7 +64,7 @@ def test_the_distribution_is_that_of_masking_first(allowed, temperature, top_p, 
     counts, draws, source = np.zeros(N_VOCAB), 1000, random.Random(11)
     for _ in range(draws):
         constraint = FakeConstraint(allowed, narrows=narrows)
-        counts[draw(row, constraint, temperature=temperature, top_p=top_p, source=source)] += 1
+        counts[draw(row, constraint, Sampling(temperature, top_p, seed=0), source)] += 1
 
     assert chi_square(counts, masked(row, allowed, temperature, top_p) * draws) < 5
 
@@ -83,7 +84,7 @@ def test_long_rows_come_out_alike(top_p, share, blocks, misses, narrows, monkeyp
     draws, counts, source = 800, np.zeros(row.size), random.Random(9)
     for _ in range(draws):
         constraint = FakeConstraint(allowed, narrows=narrows)
-        counts[draw(row, constraint, temperature=1.0, top_p=top_p, source=source)] += 1
+        counts[draw(row, constraint, Sampling(1.0, top_p, seed=0), source)] += 1
 
     assert chi_square(counts, masked(row, allowed, 1.0, top_p) * draws) < 5
 
@@ -102,7 +103,7 @@ def test_tokens_that_weigh_next_to_nothing_come_as_often_as_they_should(top_p, a
     for _ in range(draws):
         constraint = FakeConstraint(())
         constraint.allowed = [once]
-        counts[bins[draw(row, constraint, temperature=1.0, top_p=top_p, source=source)]] += 1
+        counts[bins[draw(row, constraint, Sampling(1.0, top_p, seed=0), source)]] += 1
 
     expected = np.bincount(bins, weights=masked(row, once, 1.0, top_p), minlength=12) * draws
     assert chi_square(counts, expected) < 5
@@ -146,7 +147,7 @@ def test_a_draw_is_allowed_accepted_and_possible(data) -> None:
     narrows = data.draw(st.sampled_from([None, 0, 5]))
     constraint = FakeConstraint(allowed, narrows=narrows)
 
-    token = draw(row, constraint, temperature=temperature, top_p=top_p, source=random.Random(seed))
+    token = draw(row, constraint, Sampling(temperature, top_p, seed=0), random.Random(seed))
 
     assert constraint.accepted == [token]
     assert token in allowed
@@ -161,7 +162,7 @@ def test_temperatures_next_to_zero_are_greedy(temperature, top_p) -> None:
     row = np.array([1, 5, 3, 2] * 10, np.float32)
 
     tokens = {
-        draw(row, FakeConstraint({0, 2, 3}), temperature=temperature, top_p=top_p, source=random.Random(seed))
+        draw(row, FakeConstraint({0, 2, 3}), Sampling(temperature, top_p, seed=0), random.Random(seed))
         for seed in range(20)
     }
 
@@ -176,7 +177,7 @@ def test_a_seed_repeats_the_draws(temperature, top_p) -> None:
 
     def run() -> list[int]:
         source, constraint = random.Random(5), FakeConstraint(*allowed)
-        return [draw(row, constraint, temperature=temperature, top_p=top_p, source=source) for row in rows]
+        return [draw(row, constraint, Sampling(temperature, top_p, seed=0), source) for row in rows]
 
     assert run() == run()
 
@@ -186,7 +187,7 @@ def test_tokens_far_below_the_refused_are_still_drawn(temperature, top_p) -> Non
     """What a grammar wants may weigh nothing beside what the model wants; it is drawn all the same."""
     row = np.linspace(0, -1000, N_VOCAB).astype(np.float32)
 
-    token = draw(row, FakeConstraint({47, 49}), temperature=temperature, top_p=top_p, source=random.Random(1))
+    token = draw(row, FakeConstraint({47, 49}), Sampling(temperature, top_p, seed=0), random.Random(1))
 
     assert token == 47
 
@@ -198,7 +199,7 @@ def test_a_dead_end_is_told_from_a_broken_row(temperature, top_p, narrows) -> No
     row = np.random.default_rng(2).normal(0, 2, N_VOCAB).astype(np.float32)
     constraint = FakeConstraint(narrows=narrows)
 
-    assert draw(row, constraint, temperature=temperature, top_p=top_p, source=random.Random(1)) == DEAD_END
+    assert draw(row, constraint, Sampling(temperature, top_p, seed=0), random.Random(1)) == DEAD_END
     assert constraint.accepted == []
 
 
@@ -209,7 +210,7 @@ def test_a_row_that_is_no_distribution_is_broken(value, temperature, top_p) -> N
     row = np.full(N_VOCAB, value, np.float32)
     constraint = FakeConstraint(range(N_VOCAB))
 
-    assert draw(row, constraint, temperature=temperature, top_p=top_p, source=random.Random(1)) == BROKEN
+    assert draw(row, constraint, Sampling(temperature, top_p, seed=0), random.Random(1)) == BROKEN
     assert constraint.accepted == []
 
 
@@ -220,7 +221,7 @@ def test_impossible_tokens_are_never_drawn(temperature, top_p) -> None:
     row[10:20] = -np.inf
     constraint = FakeConstraint(range(10, 20))
 
-    assert draw(row, constraint, temperature=temperature, top_p=top_p, source=random.Random(1)) == DEAD_END
+    assert draw(row, constraint, Sampling(temperature, top_p, seed=0), random.Random(1)) == DEAD_END
 
 
 @pytest.mark.parametrize(("temperature", "top_p"), [(0.0, 1.0), (0.7, 1.0), (0.7, 0.9)])
@@ -230,7 +231,7 @@ def test_a_model_that_keeps_to_the_grammar_is_asked_little(temperature, top_p) -
     row[123] = 30.0
     constraint = FakeConstraint(range(0, 20_000, 3))
 
-    draw(row, constraint, temperature=temperature, top_p=top_p, source=random.Random(1))
+    draw(row, constraint, Sampling(temperature, top_p, seed=0), random.Random(1))
 
     assert constraint.asked <= 32
 
@@ -243,7 +244,7 @@ def test_what_only_the_nucleus_left_out_weighs_in_again_when_more_is_asked() -> 
     weights.keep_heavier(int(np.argsort(-row)[3]))
     assert weights.heavy < heavy
 
-    search = Search(row, FakeConstraint(range(N_VOCAB)), 1.0, 0.5, random.Random(1))
+    search = Search(row, FakeConstraint(range(N_VOCAB)), Sampling(1.0, 0.5, seed=0), random.Random(1))
     left = search._without_refused(weights, 2)
 
     assert left is not None

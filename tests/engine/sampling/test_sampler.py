@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from b3node.engine.messages import Sampling
 from b3node.engine.sampling import sampler
 from b3node.engine.sampling.sampler import BROKEN, Weights, greedy, sample
 
@@ -27,7 +28,7 @@ def draws(row, temperature, top_p, count, seed=0):
     """Many draws at evenly spread uniform numbers (with a shift), so that a small sample is enough."""
     shift = np.random.default_rng(seed).random()
     uniforms = (np.arange(count) + shift) / count
-    return np.array([sample(row, temperature=temperature, top_p=top_p, uniform=u) for u in uniforms])
+    return np.array([sample(row, Sampling(temperature, top_p, seed=0), u) for u in uniforms])
 
 
 SHAPES = [
@@ -86,7 +87,7 @@ def test_every_draw_is_a_token_of_the_row(logits, temperature, top_p, uniform) -
     """Whatever the row, a draw is an id inside it whose probability is not zero."""
     row = np.array(logits, np.float32)
 
-    token = sample(row, temperature=temperature, top_p=top_p, uniform=uniform)
+    token = sample(row, Sampling(temperature, top_p, seed=0), uniform)
 
     assert 0 <= token < row.size
     assert np.exp((row[token] - row.max()) / temperature) > 0
@@ -104,7 +105,7 @@ def test_sampling_leaves_the_row_alone() -> None:
     row = np.random.default_rng(1).standard_normal(300).astype(np.float32)
     before = row.copy()
 
-    sample(row, temperature=0.7, top_p=0.9, uniform=0.4)
+    sample(row, Sampling(0.7, 0.9, seed=0), 0.4)
 
     assert np.array_equal(before, row)
 
@@ -116,7 +117,7 @@ def test_a_row_that_is_no_distribution_is_broken(bad) -> None:
     row[5] = bad
 
     assert greedy(row) == BROKEN
-    assert sample(row, temperature=1.0, top_p=0.9, uniform=0.1) == BROKEN
+    assert sample(row, Sampling(1.0, 0.9, seed=0), 0.1) == BROKEN
 
 
 def test_a_row_without_any_chance_is_broken() -> None:
@@ -124,7 +125,7 @@ def test_a_row_without_any_chance_is_broken() -> None:
     row = np.full(300, -np.inf, np.float32)
 
     assert greedy(row) == BROKEN
-    assert sample(row, temperature=1.0, top_p=1.0, uniform=0.1) == BROKEN
+    assert sample(row, Sampling(1.0, 1.0, seed=0), 0.1) == BROKEN
 
 
 @pytest.mark.parametrize("top_p", [1.0, 0.9])
@@ -133,7 +134,7 @@ def test_temperatures_next_to_zero_are_greedy(temperature, top_p) -> None:
     """No temperature is so small that numbers overflow; the limit is the most probable token."""
     row = np.array([1, 3, 5, 2], np.float32)
 
-    assert {sample(row, temperature=temperature, top_p=top_p, uniform=u) for u in (0.0, 0.5, 0.999)} == {2}
+    assert {sample(row, Sampling(temperature, top_p, seed=0), u) for u in (0.0, 0.5, 0.999)} == {2}
 
 
 ROWS = st.builds(
