@@ -28,18 +28,18 @@ from b3node.contract.request import FunctionTool, Request
 from b3node.dialects.dialect import GENERIC, Calls, Dialect, NamedBody, ObjectBody, Span, TaggedArguments
 from b3node.dialects.outline import Outline, Reading, Thinking
 from b3node.engine.backend import Rows
-from b3node.engine.cache.host_cache import Shelf
-from b3node.engine.cache.prefix_cache import Cells
+from b3node.engine.cache.host_cache import HostCache
+from b3node.engine.cache.prefix_cache import PrefixCache
 from b3node.engine.guidance.guide import Guide
 from b3node.engine.guidance.token_table import Lexicon
-from b3node.engine.limits import Limits
+from b3node.engine.limits import EngineLimits
 from b3node.engine.loop import Loop
 from b3node.engine.messages import FromEngine, Sampling, Step, Submit, Token
 from b3node.engine.plan import Plan
 from b3node.engine.sampling.constraint import Ahead, Ids, Mask
 from b3node.engine.sampling.sampler import Places, Row, greedy, sample
 from b3node.engine.schedule.scheduler import Scheduler
-from b3node.engine.schedule.token_budget import Governor
+from b3node.engine.schedule.token_budget import TokenBudget
 from b3node.events.composer import Composer
 from b3node.events.initial_response import begin
 from b3node.ids import new_call_id, new_response_id
@@ -173,7 +173,7 @@ def prefixes() -> Iterator[Case]:
     draw = np.random.default_rng(0)
     ids = draw.integers(0, VOCABULARIES[0], (KEPT, LONG), dtype=np.int32)
     ids[:, :64] = ids[0, :64]  # one system prompt
-    cells = Cells(2 * KEPT * LONG, Shelf(budget=0, token_bytes=1, state_bytes=0), stateful=False)
+    cells = PrefixCache(2 * KEPT * LONG, HostCache(budget=0, token_bytes=1, state_bytes=0), stateful=False)
     for slot, tokens in enumerate(ids):
         match = cells.match("org", tokens)
         cells.enter(slot, "org", match)
@@ -187,7 +187,7 @@ def prefixes() -> Iterator[Case]:
 
     def enter() -> None:
         cells.enter(KEPT, "org", found)
-        cells.release(KEPT, shelve=False)
+        cells.release(KEPT, save=False)
         cells.take_moves()
 
     yield f"enter and leave with {what}", _repeated(enter)
@@ -317,7 +317,7 @@ class _NoModel:
 def _running(count: int, n_vocab: int) -> Scheduler:
     """A scheduler with so many sequences that all stream."""
     size = 1 << 20
-    limits = Limits(
+    limits = EngineLimits(
         n_ctx=size,
         cells=2 * size,
         parallel=COUNTS[-1],
@@ -327,17 +327,19 @@ def _running(count: int, n_vocab: int) -> Scheduler:
         drafts=False,
         stateful=False,
         window=0,
-        hot=1000,
-        shelf=0,
+        kept_cells=1000,
+        host_cache=0,
         token_bytes=1,
         state_bytes=0,
     )
     pieces = [PIECE] * n_vocab
-    scheduler = Scheduler(limits, eog=frozenset({0}), pieces=pieces, governor=Governor(gap=0.15, largest=512))
+    scheduler = Scheduler(
+        limits, eog=frozenset({0}), pieces=pieces, token_budget=TokenBudget(gap=0.15, largest=512)
+    )
     for request in range(count):
         tokens = array("i", range(request + 1, request + 40)).tobytes()
         scheduler.submit(
-            Submit(request, "org", tokens, size, size // 16, Sampling(0.0, 1.0, 0), wait=1e9), 0.0
+            Submit(request, "org", tokens, size, size // 16, Sampling(0.0, 1.0, 0), queue_timeout=1e9), 0.0
         )
     while any(s.pending > 1 for s in scheduler.running.values()) or scheduler.waiting:
         _apply(scheduler, scheduler.plan(0.0))

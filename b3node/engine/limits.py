@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class EngineLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Fixed for an engine's life; counts are tokens, cells and sequences unless they say bytes."""
 
     n_ctx: int
@@ -26,9 +26,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a prefix can be entered only where its state was copied (recurrent and windowed layers)."""
     window: int
     """Tokens of the sliding window of some layers, 0 without."""
-    hot: int
+    kept_cells: int
     """Cells of finished sequences that stay in the cache beside running ones: every step looks past them."""
-    shelf: int
+    host_cache: int
     """Bytes of host memory for what leaves the cache."""
     token_bytes: int
     """Bytes of one position's cells."""

@@ -122,9 +122,9 @@ class Loop:
             self._tell()
             rows = self._backend.rows()
         except CellsFullError:
-            return self._scheduler.shrink(plan, now=self._clock())
+            return self._scheduler.on_cache_full(plan, now=self._clock())
         except DecodeError:
-            return self._scheduler.lose(plan, now=self._clock())
+            return self._scheduler.on_decode_error(plan, now=self._clock())
         drawn = self._draw(plan, rows)
         now = self._clock()
         return self._scheduler.apply(plan, drawn, now=now, seconds=now - begun)

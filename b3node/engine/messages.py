@@ -36,8 +36,8 @@ class Submit(msgspec.Struct, frozen=True, tag="submit", array_like=True):
     `tokens` are little-endian int32 ids of the whole prompt (never empty), `max_tokens` bounds what is
     generated, `reserve` is how many of those are promised cells before it starts (beyond them it may be
     paused and computed again when cells run out), `namespace` is whom a shared prefix may be shared with
-    (the organization), `marks` are ascending token counts at which the prompt is worth coming back to,
-    `wait` bounds the seconds it may stand in the queue, `grammar` is the GBNF text that what is generated must
+    (the organization), `cache_boundaries` are ascending token counts at which the prompt is worth coming back to,
+    `queue_timeout` bounds the seconds it may stand in the queue, `grammar` is the GBNF text that what is generated must
     keep to (None: anything), `outline` says when it does and how a thought is bounded (None: from the beginning,
     and no thought).
     """
@@ -48,8 +48,8 @@ class Submit(msgspec.Struct, frozen=True, tag="submit", array_like=True):
     max_tokens: int
     reserve: int
     sampling: Sampling
-    wait: float
-    marks: tuple[int, ...] = ()
+    queue_timeout: float
+    cache_boundaries: tuple[int, ...] = ()
     grammar: str | None = None
     outline: Outline | None = None
 

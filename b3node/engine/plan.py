@@ -48,7 +48,7 @@ class Load(msgspec.Struct, frozen=True):
     key: int
 
 
-class Point(msgspec.Struct, frozen=True):
+class Checkpoint(msgspec.Struct, frozen=True):
     """Copy the recurrent state of `slot`, as it is now, to host memory under `key`."""
 
     slot: int
@@ -72,7 +72,7 @@ class Clear(msgspec.Struct, frozen=True):
     """Wipe the whole cache, numbers and all, and everything in host memory."""
 
 
-Move = Clear | Drop | Trim | Share | Save | Load | Point | Restore | Forget
+Move = Clear | Drop | Trim | Share | Save | Load | Checkpoint | Restore | Forget
 
 
 class Chunk(msgspec.Struct, frozen=True):
@@ -126,7 +126,7 @@ class Plan(msgspec.Struct, frozen=True):
     @property
     def copies(self) -> bool:
         """Whether it copies to or from host memory, which takes time of its own."""
-        return any(isinstance(move, Save | Load | Point | Restore) for move in self.moves)
+        return any(isinstance(move, Save | Load | Checkpoint | Restore) for move in self.moves)
 
     @property
     def drafted(self) -> int:

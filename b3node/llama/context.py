@@ -18,7 +18,20 @@ import numpy.typing as npt
 
 from b3node.config import KvType
 from b3node.engine.backend import CellsFullError, DecodeError, Rows
-from b3node.engine.plan import Chunk, Clear, Drop, Forget, Load, Move, Plan, Point, Restore, Save, Share, Trim
+from b3node.engine.plan import (
+    Checkpoint,
+    Chunk,
+    Clear,
+    Drop,
+    Forget,
+    Load,
+    Move,
+    Plan,
+    Restore,
+    Save,
+    Share,
+    Trim,
+)
 from b3node.llama.library import last_words, lib
 from b3node.llama.settings import Fit
 from b3node.llama.threads import Neighbours, Threads
@@ -201,7 +214,7 @@ class Context:
                 self._write(self._scratch, self._copies[key], _WHOLE)
                 lib.llama_memory_seq_cp(self._memory, self._scratch, slot, start, end)
                 lib.llama_memory_seq_rm(self._memory, self._scratch, -1, -1)
-            case Point(slot=slot, key=key):
+            case Checkpoint(slot=slot, key=key):
                 self._copies[key] = self._read(slot, _PARTIAL)
             case Restore(slot=slot, key=key):
                 self._write(slot, self._copies[key], _PARTIAL)

@@ -158,8 +158,8 @@ class EngineClient:
                 max_tokens=min(max_tokens or room, room),
                 reserve=min(max_tokens or RESERVED_OUTPUT, room),
                 sampling=sampling,
-                wait=self._queue_seconds,
-                marks=prepared.marks,
+                queue_timeout=self._queue_seconds,
+                cache_boundaries=prepared.marks,
                 grammar=prepared.grammar,
                 outline=prepared.outline,
             )

@@ -9,11 +9,11 @@ from functools import partial
 
 from b3node.engine.guidance.jump_forward import Jump
 from b3node.engine.guidance.token_table import Lexicon
-from b3node.engine.limits import Limits
+from b3node.engine.limits import EngineLimits
 from b3node.engine.loop import Loop
 from b3node.engine.messages import LoadFailed, Loading, Ready, ToEngine
 from b3node.engine.schedule.scheduler import Scheduler
-from b3node.engine.schedule.token_budget import Governor
+from b3node.engine.schedule.token_budget import TokenBudget
 from b3node.llama.grammar import Grammars
 from b3node.llama.model import LoadError, Model
 from b3node.llama.settings import Settings
@@ -99,7 +99,7 @@ def _settings(order: EngineOrder) -> Settings:
 
 def _scheduler(model: Model, order: EngineOrder) -> Scheduler:
     gap = order.gap or (GAP_GPU if model.offloaded else GAP_CPU)
-    limits = Limits(
+    limits = EngineLimits(
         n_ctx=model.n_ctx,
         cells=model.cells,
         parallel=model.fit.parallel,
@@ -109,8 +109,8 @@ def _scheduler(model: Model, order: EngineOrder) -> Scheduler:
         drafts=order.drafts and not model.stateful,
         stateful=model.stateful,
         window=model.window,
-        hot=model.hot,
-        shelf=model.fit.shelf,
+        kept_cells=model.hot,
+        host_cache=model.fit.shelf,
         token_bytes=model.token_bytes,
         state_bytes=model.state_bytes,
     )
@@ -118,7 +118,7 @@ def _scheduler(model: Model, order: EngineOrder) -> Scheduler:
         limits,
         eog=model.vocabulary.eog,
         pieces=model.vocabulary.pieces,
-        governor=Governor(gap=gap, largest=model.fit.batch),
+        token_budget=TokenBudget(gap=gap, largest=model.fit.batch),
     )
 
 

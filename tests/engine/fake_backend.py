@@ -12,7 +12,7 @@ import numpy as np
 
 from b3node.engine.backend import CellsFullError, DecodeError, Rows
 from b3node.engine.guidance.token_table import Lexicon
-from b3node.engine.plan import Clear, Drop, Forget, Load, Plan, Point, Restore, Save, Share, Trim
+from b3node.engine.plan import Checkpoint, Clear, Drop, Forget, Load, Plan, Restore, Save, Share, Trim
 from b3node.engine.sampling.constraint import Ahead, Ids, Mask
 
 N_VOCAB = 97
@@ -187,7 +187,7 @@ class FakeBackend:
                     self._next_cell += 1
                 assert len(held) == end
                 self.state[slot] = (-1,)
-            case Point(slot=slot, key=key):
+            case Checkpoint(slot=slot, key=key):
                 assert key not in self.copies
                 self.copies[key] = self.state[slot]
             case Restore(slot=slot, key=key):

@@ -41,8 +41,8 @@ def submit(
         max_tokens=max_tokens,
         reserve=max_tokens if reserve is None else reserve,
         sampling=sampling,
-        wait=1e9,
-        marks=marks,
+        queue_timeout=1e9,
+        cache_boundaries=marks,
     )
 
 
@@ -85,7 +85,7 @@ class Engine:
         )
         self.model = model
         self.scheduler = _scheduler(model, order)
-        mock.patch.object(self.scheduler.governor, "cost", return_value=0.0).start()
+        mock.patch.object(self.scheduler.token_budget, "cost", return_value=0.0).start()
         self.loop = _Recording(self.scheduler, model.backend, self, self._clock)
         self.said: dict[int, list[int]] = {}
         self.loop.said = self.said

@@ -5,17 +5,27 @@ from __future__ import annotations
 from array import array
 
 from b3node.engine.guidance.jump_forward import Jump
-from b3node.engine.limits import Limits
+from b3node.engine.limits import EngineLimits
 from b3node.engine.loop import Loop
 from b3node.engine.messages import Finished, Sampling, Started, Submit
 from b3node.engine.schedule.scheduler import Scheduler
-from b3node.engine.schedule.token_budget import Governor
+from b3node.engine.schedule.token_budget import TokenBudget
 from tests.engine.fake_backend import EOG, LEXICON, PIECES, Dictation, FakeBackend, continuation
 
 GREEDY = Sampling(0.0, 1.0, 0)
 
 
-def submit(request, tokens, *, max_tokens=8, namespace="org", wait=1e9, reserve=None, marks=(), grammar=None):
+def submit(
+    request,
+    tokens,
+    *,
+    max_tokens=8,
+    namespace="org",
+    queue_timeout=1e9,
+    reserve=None,
+    cache_boundaries=(),
+    grammar=None,
+):
     return Submit(
         id=request,
         namespace=namespace,
@@ -23,13 +33,13 @@ def submit(request, tokens, *, max_tokens=8, namespace="org", wait=1e9, reserve=
         max_tokens=max_tokens,
         reserve=max_tokens if reserve is None else reserve,
         sampling=GREEDY,
-        wait=wait,
-        marks=marks,
+        queue_timeout=queue_timeout,
+        cache_boundaries=cache_boundaries,
         grammar=grammar,
     )
 
 
-class Priced(Governor):
+class Priced(TokenBudget):
     """What a further token costs does not follow from the clock."""
 
     def __init__(self, price, *, gap, largest):
@@ -56,8 +66,8 @@ class Rig:
         batch=32,
         n_ctx=128,
         stateful=False,
-        hot=10_000,
-        shelf=0,
+        kept_cells=10_000,
+        host_cache=0,
         overlaps=False,
         dictating=False,
         price=0.1,
@@ -65,7 +75,7 @@ class Rig:
         self.now = 0.0
         self.inbox = []
         self.faults: list[str] = []
-        limits = Limits(
+        limits = EngineLimits(
             n_ctx=n_ctx,
             cells=cells,
             parallel=parallel,
@@ -75,8 +85,8 @@ class Rig:
             drafts=price < 1.0 and not stateful,
             stateful=stateful,
             window=0,
-            hot=hot,
-            shelf=shelf,
+            kept_cells=kept_cells,
+            host_cache=host_cache,
             token_bytes=1,
             state_bytes=10 if stateful else 0,
         )
@@ -84,7 +94,7 @@ class Rig:
             limits,
             eog=frozenset({EOG}),
             pieces=PIECES,
-            governor=Priced(price, gap=0.15, largest=batch),
+            token_budget=Priced(price, gap=0.15, largest=batch),
         )
         self.backend = FakeBackend(
             cells,

@@ -253,7 +253,7 @@ def test_the_front_hears_of_a_step_before_the_engine_learns_from_it(monkeypatch:
 
     noted(rig, "send", "told")
     noted(Drafter, "feed", "fed")
-    noted(rig.scheduler.governor, "observe", "observed")
+    noted(rig.scheduler.token_budget, "observe", "observed")
 
     rig.step(submit(1, [3, 1, 4]))
     rig.step()

@@ -67,7 +67,7 @@ def test_whatever_happens_each_row_is_its_own(zoo: Zoo, arch: Arch, seed: int) -
         for row, tokens in (pair for _ in range(30) for pair in walk.step()):
             with judge.context(len(tokens)) as fresh:
                 assert np.abs(row - fresh.decode(tokens)).max() < TOLERANCE
-    assert {"Drop", "Point", "Save", "Load"} <= walk.done
+    assert {"Drop", "Checkpoint", "Save", "Load"} <= walk.done
     assert ("Trim" in walk.done) != walk.stateful
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from b3node.engine.backend import Rows
-from b3node.engine.plan import Chunk, Drop, Forget, Load, Move, Plan, Point, Restore, Save, Share, Trim
+from b3node.engine.plan import Checkpoint, Chunk, Drop, Forget, Load, Move, Plan, Restore, Save, Share, Trim
 from b3node.llama.context import Context
 from tests.llama.loaded import chunk
 
@@ -96,7 +96,7 @@ class Walk:
         """Copies the states of all slots that have one, of dense models too: it must not disturb them."""
         keys = {slot: next(self._keys) for slot, held in self.held.items() if held}
         self.states |= {key: list(self.held[slot]) for slot, key in keys.items()}
-        return [Point(slot, key) for slot, key in keys.items()]
+        return [Checkpoint(slot, key) for slot, key in keys.items()]
 
     def _branch(self) -> list[Move]:
         """A second reader of a slot's beginning."""
@@ -124,7 +124,7 @@ class Walk:
         self.shelf.append(Shelved(tokens, middle, first, second, state))
         dropped = self._emptied(slot, []) if self.rng.random() < 0.5 else []
         saved = Save(slot, 0, middle, first), Save(slot, middle, len(tokens), second)
-        return [Point(slot, state), *saved, *dropped]
+        return [Checkpoint(slot, state), *saved, *dropped]
 
     def _fetch(self) -> list[Move]:
         """Out of host memory into a slot; what another slot still holds of it is shared instead."""

@@ -1,6 +1,6 @@
 """When finished sequences leave the cache for host memory: what is kept there makes every step longer.
 
-Beside running sequences no more cells of finished ones stay than are worth their cost (`Limits.hot`). But copying them out
+Beside running sequences no more cells of finished ones stay than are worth their cost (`EngineLimits.kept_cells`). But copying them out
 takes time as well, 10 to 50 ms for a hundred tokens that were written beside other streams, whose cells lie between
 theirs. So it is done where it costs nobody anything, or at once pays:
 
@@ -10,7 +10,7 @@ theirs. So it is done where it costs nobody anything, or at once pays:
   all cells below; a prefix that each request shares with the one before would stay there for ever. So when nothing runs,
   and the cache was fuller than it is, all leave: who comes back is read into the lowest cells.
 * A sequence that enters has its whole answer before it, so room is made for it, with one copy a step.
-* What ends beside running sequences stays until then, or for `STAY` steps: streams that began together mostly end so.
+* What ends beside running sequences stays until then, or for `STAY_STEPS` steps: streams that began together mostly end so.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from b3node.engine.cache.prefix_cache import Cells
-from b3node.engine.limits import Limits
+from b3node.engine.cache.prefix_cache import PrefixCache
+from b3node.engine.limits import EngineLimits
 
-STAY: Final = 32
+STAY_STEPS: Final = 32
 """Steps in which cells cost about what a copy of them does: beside one stream of SmolLM2-135M on two virtual cores 6
 microseconds each a step, and 30 to 250 for their copy, more the further they lie apart."""
-SPREAD: Final = 256
+SPREAD_CELLS: Final = 256
 """Cells by which the cache may have been fuller: llama.cpp computes with a multiple of that."""
 
 
-class Hot:
+class EvictionPolicy:
     """Chooses among the kept slots of `cells`; what is to be copied it tells `cells` itself."""
 
-    def __init__(self, limits: Limits, cells: Cells) -> None:
+    def __init__(self, limits: EngineLimits, cells: PrefixCache) -> None:
         self._limits = limits
         self._cells = cells
         self._leaving = False
@@ -65,7 +65,7 @@ class Hot:
                 self._peak = 0
             return
         self._stayed = self._stayed + 1 if self._excess > 0 else 0
-        self._leaving = self._leaving or entered or self._stayed > STAY
+        self._leaving = self._leaving or entered or self._stayed > STAY_STEPS
         copied = False
         while self._leaving and self._excess > 0 and not copied:
             victim = self._cells.victim()
@@ -77,8 +77,8 @@ class Hot:
 
     @property
     def _spread(self) -> bool:
-        return self._excess > 0 and self._peak > self._cells.used + SPREAD
+        return self._excess > 0 and self._peak > self._cells.used + SPREAD_CELLS
 
     @property
     def _excess(self) -> int:
-        return self._cells.used - self._cells.locked - self._limits.hot
+        return self._cells.used - self._cells.locked - self._limits.kept_cells

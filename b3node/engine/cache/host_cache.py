@@ -14,7 +14,7 @@ from b3node.engine.cache.prefix_tree import Copy, Run
 
 
 @dataclass(slots=True)
-class Item:
+class HostItem:
     """One piece of host memory: a copy, or the state at `position` of `run`."""
 
     size: int
@@ -23,7 +23,7 @@ class Item:
     position: int = 0
 
 
-class Shelf:
+class HostCache:
     """Accounts for at most `budget` bytes; every method mutates it.
 
     Args:
@@ -35,7 +35,7 @@ class Shelf:
     def __init__(self, *, budget: int, token_bytes: int, state_bytes: int) -> None:
         self.budget = budget
         self.used = 0
-        self.items: OrderedDict[int, Item] = OrderedDict()
+        self.items: OrderedDict[int, HostItem] = OrderedDict()
         self._token_bytes = token_bytes
         self._state_bytes = state_bytes
         self._keys = itertools.count(1)
@@ -56,25 +56,25 @@ class Shelf:
     def put_copy(self, run: Run) -> Copy:
         """Makes room in the books for a copy of `run` and ties it to the run."""
         run.copy = Copy(next(self._keys), run.start, run.end, [run])
-        self._add(run.copy.key, Item(self._copy_size(len(run.tokens)), copy=run.copy))
+        self._add(run.copy.key, HostItem(self._copy_size(len(run.tokens)), copy=run.copy))
         return run.copy
 
     def put_state(self, run: Run, position: int) -> int:
         """Makes room in the books for the recurrent state at `position` of `run`; returns its key."""
         key = next(self._keys)
-        run.points[position] = key
-        self._add(key, Item(self._state_bytes, run=run, position=position))
+        run.checkpoints[position] = key
+        self._add(key, HostItem(self._state_bytes, run=run, position=position))
         return key
 
     def touch(self, run: Run) -> None:
         """Marks all that belongs to a path as just used, from its tip upwards."""
         for part in reversed(run.path()):
-            for key in part.points.values():
+            for key in part.checkpoints.values():
                 self.items.move_to_end(key)
             if part.copy is not None:
                 self.items.move_to_end(part.copy.key)
 
-    def remove(self, key: int) -> Item:
+    def remove(self, key: int) -> HostItem:
         """Takes a piece out of the books."""
         item = self.items.pop(key)
         self.used -= item.size
@@ -86,7 +86,7 @@ class Shelf:
         self.used = 0
 
     @property
-    def eldest(self) -> Item | None:
+    def eldest(self) -> HostItem | None:
         """The piece that was used longest ago; changes nothing."""
         return next(iter(self.items.values()), None)
 
@@ -97,6 +97,6 @@ class Shelf:
     def _copy_size(self, tokens: int) -> int:
         return tokens * self._token_bytes + self._state_bytes
 
-    def _add(self, key: int, item: Item) -> None:
+    def _add(self, key: int, item: HostItem) -> None:
         self.items[key] = item
         self.used += item.size

@@ -9,10 +9,10 @@ copies nothing), so the cells in use are the sum over resident runs, not over sl
 
 * A run is *locked* while a running slot reads it. Kept slots can be given up at any time: the least recently
   used first, and from the namespace that keeps most when it keeps more than its fair share.
-* What is given up goes to host memory (`shelf`) where there is room: each run once, however many slots read
+* What is given up goes to host memory (`host_cache`) where there is room: each run once, however many slots read
   it. A prompt that begins like it gets it back, and shares it from then on.
 * Models with a state beside their cells (recurrent layers, sliding windows) can be entered only where it was
-  copied (`point`): at the prompt's marks and at the end. Their other cells are shared like any.
+  copied (`checkpoint`): at the prompt's marks and at the end. Their other cells are shared like any.
 
 Invariants (`check`): `used` is the sum of the resident runs and at most `total`, `locked` that of the locked
 ones; readers are the slots at or below a run; what is not resident has a copy, and nothing resident hangs
@@ -29,11 +29,11 @@ from typing import Final
 
 import msgspec
 
-from b3node.engine.cache.host_cache import Shelf
+from b3node.engine.cache.host_cache import HostCache
 from b3node.engine.cache.prefix_tree import Ids, Run, walk
-from b3node.engine.plan import Clear, Drop, Forget, Load, Move, Point, Restore, Save, Share, Trim
+from b3node.engine.plan import Checkpoint, Clear, Drop, Forget, Load, Move, Restore, Save, Share, Trim
 
-SMALLEST_KEPT: Final = 16
+MIN_KEPT_TOKENS: Final = 16
 """Tokens below which a finished slot is not worth keeping."""
 
 
@@ -47,16 +47,16 @@ class Match(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True)
 class Holding:
-    """What one slot holds: `length` positions that end at `tip`."""
+    """What one slot holds: `length` positions that end at `leaf`."""
 
     namespace: str
-    tip: Run
+    leaf: Run
     length: int = 0
     running: bool = True
     touched: int = 0
 
 
-class Cells:
+class PrefixCache:
     """Accounts for `total` cells. Every method mutates it unless it says otherwise.
 
     Args:
@@ -65,12 +65,12 @@ class Cells:
         stateful: whether a prefix can be entered only at copied states.
     """
 
-    def __init__(self, total: int, shelf: Shelf, *, stateful: bool) -> None:
+    def __init__(self, total: int, host_cache: HostCache, *, stateful: bool) -> None:
         self.total = total
         self.used = 0
         self.locked = 0
         self.moves: list[Move] = []
-        self._shelf = shelf
+        self._host = host_cache
         self._stateful = stateful
         self._roots: dict[str, Run] = {}
         self._held: dict[int, Holding] = {}
@@ -116,17 +116,17 @@ class Cells:
         """Opens an empty running slot that reads what was matched, bringing back what is not resident."""
         root = self._roots.setdefault(namespace, Run(None))
         self._held[slot] = Holding(namespace, root)
-        root.tips.add(slot)
+        root.slots.add(slot)
         self._count(root, readers=1, locks=1)
         if match.run is None:
             return
-        tip = match.run if match.run.end == match.length else match.run.split(match.length)
-        self._share(slot, tip)
+        leaf = match.run if match.run.end == match.length else match.run.split(match.length)
+        self._share(slot, leaf)
         self._held[slot].length = match.length
-        self._load(slot, tip)
+        self._load(slot, leaf)
         if self._stateful:
-            self.moves.append(Restore(slot, tip.points[match.length]))
-        self._shelf.touch(tip)
+            self.moves.append(Restore(slot, leaf.checkpoints[match.length]))
+        self._host.touch(leaf)
         self._touch(self._held[slot])
 
     def newly_locked(self, match: Match) -> int:
@@ -144,12 +144,12 @@ class Cells:
     def extend(self, slot: int, tokens: array[int]) -> None:
         """Adds newly computed positions to a running slot."""
         held = self._held[slot]
-        tip = held.tip
-        if tip.parent is None or tip.readers > 1 or tip.children or tip.copy is not None:
-            tip = Run(held.tip, held.length)
-            held.tip.children.append(tip)
-            self._settle(slot, tip)
-        tip.tokens.extend(tokens)
+        leaf = held.leaf
+        if leaf.parent is None or leaf.readers > 1 or leaf.children or leaf.copy is not None:
+            leaf = Run(held.leaf, held.length)
+            held.leaf.children.append(leaf)
+            self._settle(slot, leaf)
+        leaf.tokens.extend(tokens)
         held.length += len(tokens)
         self.used += len(tokens)
         self.locked += len(tokens)
@@ -158,13 +158,17 @@ class Cells:
         """Forgets positions of a running slot below that were computed and never added here; dense models only."""
         self.moves.append(Trim(slot, self._held[slot].length))
 
-    def point(self, slot: int) -> None:
+    def checkpoint(self, slot: int) -> None:
         """Copies the recurrent state of a slot as it stands, so that it can be entered here again."""
         held = self._held[slot]
-        if held.length < SMALLEST_KEPT or held.length in held.tip.points or not self._shelf.takes_state:
+        if (
+            held.length < MIN_KEPT_TOKENS
+            or held.length in held.leaf.checkpoints
+            or not self._host.takes_state
+        ):
             return
-        self.moves.append(Point(slot, self._shelf.put_state(held.tip, held.length)))
-        self._fit_shelf()
+        self.moves.append(Checkpoint(slot, self._host.put_state(held.leaf, held.length)))
+        self._fit_host_cache()
         self._prune()
 
     # -- its end -------------------------------------------------------------------------------------
@@ -172,33 +176,33 @@ class Cells:
     def keep(self, slot: int) -> bool:
         """Ends a running slot but leaves it readable; False when that is not worth it and it was released."""
         held = self._held[slot]
-        if held.length < SMALLEST_KEPT:
-            self.release(slot, shelve=False)
+        if held.length < MIN_KEPT_TOKENS:
+            self.release(slot, save=False)
             return False
         held.running = False
-        self._count(held.tip, readers=0, locks=-1)
+        self._count(held.leaf, readers=0, locks=-1)
         self._touch(held)
         return True
 
-    def release(self, slot: int, *, shelve: bool) -> None:
-        """Gives up the cells that `slot` alone reads; with `shelve`, copies them to host memory first."""
+    def release(self, slot: int, *, save: bool) -> None:
+        """Gives up the cells that `slot` alone reads; with `save`, copies them to host memory first."""
         held = self._held.pop(slot)
-        alone = [run for run in held.tip.path() if run.readers == 1]
-        if shelve and held.length >= SMALLEST_KEPT:
+        alone = [run for run in held.leaf.path() if run.readers == 1]
+        if save and held.length >= MIN_KEPT_TOKENS:
             self._save(slot, alone)
         self.moves.append(Drop(slot))
-        held.tip.tips.discard(slot)
-        self._count(held.tip, readers=-1, locks=-1 if held.running else 0)
+        held.leaf.slots.discard(slot)
+        self._count(held.leaf, readers=-1, locks=-1 if held.running else 0)
         gone = next((run for run in alone if run.copy is None), None)
         if gone is not None:
             self._forget_below(gone)
-        self._fit_shelf()
+        self._fit_host_cache()
         self._prune()
 
     def lacks_copy(self, slot: int) -> bool:
         """Whether something of a kept slot is in its cells alone; changes nothing."""
         held = self._held[slot]
-        return held.length >= SMALLEST_KEPT and any(run.copy is None for run in held.tip.path())
+        return held.length >= MIN_KEPT_TOKENS and any(run.copy is None for run in held.leaf.path())
 
     def can_save(self, slot: int) -> bool:
         """Whether some of that can be copied, and only what is in no cells be forgotten for it; changes nothing."""
@@ -208,7 +212,7 @@ class Cells:
         """Copies that to host memory and leaves it in its cells, so that they can be given up for nothing."""
         for run in self._without_copy(self._held[slot]):
             self._copy(slot, run)
-            self._fit_shelf()
+            self._fit_host_cache()
         self._prune()
 
     def victim(self, *, spare: int = -1) -> int | None:
@@ -224,18 +228,18 @@ class Cells:
         unfair = len(sums) > 1 and sums[greedy] * len(sums) > sum(sums.values())
         return next(slot for slot in kept if not unfair or self._held[slot].namespace == greedy)
 
-    def resident_tip(self, match: Match) -> int:
+    def resident_slot(self, match: Match) -> int:
         """A slot that holds the resident part of a match; -1 when nothing of it is; changes nothing."""
         runs = match.run.path() if match.run is not None else []
         resident = [run for run in runs if run.readers]
-        return resident[-1].any_tip() if resident else -1
+        return resident[-1].any_slot() if resident else -1
 
     def clear(self) -> None:
         """Forgets everything, what lies in host memory too."""
         self.used = self.locked = 0
         self._roots.clear()
         self._held.clear()
-        self._shelf.clear()
+        self._host.clear()
         self.moves = [Clear()]
 
     # -- the check -----------------------------------------------------------------------------------
@@ -243,7 +247,7 @@ class Cells:
     def check(self) -> None:
         """Raises `ValueError` unless every invariant of this module holds; changes nothing."""
         runs = [run for root in self._roots.values() for run in root.below()]
-        if sorted(slot for run in runs for slot in run.tips) != sorted(self._held):
+        if sorted(slot for run in runs for slot in run.slots) != sorted(self._held):
             raise ValueError("a slot has no tip, or a tip has no slot")
         if self.used != sum(len(run.tokens) for run in runs if run.readers) or self.used > self.total:
             raise ValueError("the cells in use are not the sum of the resident runs")
@@ -252,12 +256,12 @@ class Cells:
         for run in runs:
             self._check_run(run)
         keys = {run.copy.key for run in runs if run.copy is not None}
-        keys.update(key for run in runs for key in run.points.values())
-        if keys != set(self._shelf.items) or self._shelf.oldest() is not None:
+        keys.update(key for run in runs for key in run.checkpoints.values())
+        if keys != set(self._host.items) or self._host.oldest() is not None:
             raise ValueError("the shelf's books are not what the tree refers to")
 
     def _check_run(self, run: Run) -> None:
-        below = [slot for under in run.below() for slot in under.tips]
+        below = [slot for under in run.below() for slot in under.slots]
         if run.readers != len(below) or run.locks != sum(self._held[slot].running for slot in below):
             raise ValueError("a run's readers are not the slots below it")
         if run.parent is None:
@@ -266,7 +270,7 @@ class Cells:
             raise ValueError("a run has no tokens, no place or no copy")
         if run.readers and run.parent.parent is not None and not run.parent.readers:
             raise ValueError("something resident hangs under what is not")
-        if any(not run.start < place <= run.end for place in run.points):
+        if any(not run.start < place <= run.end for place in run.checkpoints):
             raise ValueError("a state lies outside its run")
 
     # -- the tree ------------------------------------------------------------------------------------
@@ -275,25 +279,25 @@ class Cells:
         """How far a path that agrees up to `agreed` in `run` can be entered within `run`."""
         if not self._stateful:
             return agreed
-        return max((place for place in run.points if place <= agreed), default=0)
+        return max((place for place in run.checkpoints if place <= agreed), default=0)
 
     def _with_resident(self, match: Match) -> Match:
         """The match with the length of its resident part."""
         ends = [run.end for run in match.run.path() if run.readers] if match.run is not None else []
         return Match(match.run, match.length, min(match.length, max(ends, default=0)))
 
-    def _share(self, slot: int, tip: Run) -> None:
-        """Lets a slot read the resident part of the path to `tip`."""
-        resident = [run for run in tip.path() if run.readers]
+    def _share(self, slot: int, leaf: Run) -> None:
+        """Lets a slot read the resident part of the path to `leaf`."""
+        resident = [run for run in leaf.path() if run.readers]
         if resident:
-            source = resident[-1].any_tip()
+            source = resident[-1].any_slot()
             self.moves.append(Share(source, slot, resident[-1].end))
             self._touch(self._held[source])
             self._settle(slot, resident[-1])
 
-    def _load(self, slot: int, tip: Run) -> None:
-        """Brings the rest of the path to `tip` back from host memory."""
-        for run in tip.path():
+    def _load(self, slot: int, leaf: Run) -> None:
+        """Brings the rest of the path to `leaf` back from host memory."""
+        for run in leaf.path():
             if not run.readers and run.copy is not None:
                 self.moves.append(Load(slot, run.start, run.end, run.copy.key))
                 self._settle(slot, run)
@@ -302,35 +306,35 @@ class Cells:
         """Copies runs to host memory that have no copy there yet, from the root downwards while they fit."""
         for run in runs:
             if run.copy is None:
-                if not self._shelf.takes(len(run.tokens)):
+                if not self._host.takes(len(run.tokens)):
                     return
                 self._copy(slot, run)
 
     def _without_copy(self, held: Holding) -> Iterator[Run]:
         """The runs of a slot that have no copy, as long as there is room for them or can be made, from the root downwards."""
-        missing = (run for run in held.tip.path() if run.copy is None)
+        missing = (run for run in held.leaf.path() if run.copy is None)
         return takewhile(self._saveable, missing)
 
     def _saveable(self, run: Run) -> bool:
         """Whether a copy has room, or what was used longest ago, and would be forgotten first, is in no cells any more."""
-        size, eldest = len(run.tokens), self._shelf.eldest
-        if self._shelf.has_room(size) or eldest is None:
-            return self._shelf.has_room(size)
+        size, eldest = len(run.tokens), self._host.eldest
+        if self._host.has_room(size) or eldest is None:
+            return self._host.has_room(size)
         runs = eldest.copy.runs if eldest.copy is not None else [eldest.run]
-        return self._shelf.takes(size) and not any(each.readers for each in runs if each is not None)
+        return self._host.takes(size) and not any(each.readers for each in runs if each is not None)
 
     def _copy(self, slot: int, run: Run) -> None:
-        copy = self._shelf.put_copy(run)
+        copy = self._host.put_copy(run)
         self.moves.append(Save(slot, run.start, run.end, copy.key))
 
     def _settle(self, slot: int, run: Run) -> None:
         """Moves a running slot's tip to `run`, which lies below its present tip."""
         held = self._held[slot]
-        held.tip.tips.discard(slot)
-        run.tips.add(slot)
+        held.leaf.slots.discard(slot)
+        run.slots.add(slot)
         self._count(run, readers=1, locks=1)
-        self._count(held.tip, readers=-1, locks=-1)
-        held.tip = run
+        self._count(held.leaf, readers=-1, locks=-1)
+        held.leaf = run
 
     def _count(self, start: Run, *, readers: int, locks: int) -> None:
         """Adds to the readers and locks of a run and of all above it, and to the sums they make."""
@@ -343,15 +347,15 @@ class Cells:
             self.locked += (bool(run.locks) - locked) * len(run.tokens)
             run = run.parent
 
-    def _fit_shelf(self) -> None:
+    def _fit_host_cache(self) -> None:
         """Forgets what was used longest ago until the shelf's budget is kept."""
-        while (key := self._shelf.oldest()) is not None:
-            item = self._shelf.items[key]
+        while (key := self._host.oldest()) is not None:
+            item = self._host.items[key]
             if item.run is not None:
                 run = item.run
                 while item.position <= run.start and run.parent is not None:
                     run = run.parent  # it was split since
-                del run.points[item.position]
+                del run.checkpoints[item.position]
             for run in item.copy.runs if item.copy is not None else ():
                 run.copy = None
             self._remove(key)
@@ -364,9 +368,9 @@ class Cells:
         if run.parent is not None:
             run.parent.children.remove(run)
         for part in run.below():
-            for key in part.points.values():
+            for key in part.checkpoints.values():
                 self._remove(key)
-            part.points = {}
+            part.checkpoints = {}
             if part.copy is not None:
                 part.copy.runs.remove(part)
                 if not part.copy.runs:
@@ -374,7 +378,7 @@ class Cells:
                 part.copy = None
 
     def _remove(self, key: int) -> None:
-        self._shelf.remove(key)
+        self._host.remove(key)
         self.moves.append(Forget(key))
 
     def _prune(self) -> None:

@@ -11,7 +11,7 @@ Two slots may compute equal tokens independently; those are two runs with cells 
 begin alike and a search looks at all of them. A run is split where a new reader leaves it; the lower part
 keeps its identity, so tips stay valid, and both parts keep referring to the copy of the whole.
 
-Pure structure: counting cells and bytes is `cells` and `shelf`.
+Pure structure: counting cells and bytes is `cells` and `host_cache`.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ class Run:
     start: int = 0
     tokens: array[int] = field(default_factory=lambda: array("i"))
     children: list[Run] = field(default_factory=list)
-    tips: set[int] = field(default_factory=set)
+    slots: set[int] = field(default_factory=set)
     """Slots that end here."""
     readers: int = 0
     """Slots that end here or below."""
     locks: int = 0
     """The running ones among them."""
     copy: Copy | None = None
-    points: dict[int, int] = field(default_factory=dict)
+    checkpoints: dict[int, int] = field(default_factory=dict)
     """Position (in `start` + 1 .. `end`) to the key of the recurrent state there."""
 
     @property
@@ -76,12 +76,12 @@ class Run:
             yield run
             stack.extend(run.children)
 
-    def any_tip(self) -> int:
+    def any_slot(self) -> int:
         """Some slot that ends at this run or below it; it must be resident."""
         run = self
-        while not run.tips:
+        while not run.slots:
             run = next(child for child in run.children if child.readers)
-        return next(iter(run.tips))
+        return next(iter(run.slots))
 
     def split(self, position: int) -> Run:
         """Puts a new run above this one that ends at `position` (inside it), and returns it."""
@@ -89,8 +89,8 @@ class Run:
         upper = Run(
             self.parent, self.start, self.tokens[:at], [self], set(), self.readers, self.locks, self.copy
         )
-        upper.points = {place: key for place, key in self.points.items() if place <= position}
-        self.points = {place: key for place, key in self.points.items() if place > position}
+        upper.checkpoints = {place: key for place, key in self.checkpoints.items() if place <= position}
+        self.checkpoints = {place: key for place, key in self.checkpoints.items() if place > position}
         if self.parent is not None:
             self.parent.children[self.parent.children.index(self)] = upper
         if self.copy is not None:

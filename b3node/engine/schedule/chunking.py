@@ -1,6 +1,6 @@
 """Who computes how much of the next step: running streams first, then prompts, else guesses.
 
-A chunk of a stateful model ends where its state is to be copied: at the prompt's marks, and every `POINT_EVERY`
+A chunk of a stateful model ends where its state is to be copied: at the prompt's marks, and every `CHECKPOINT_TOKENS`
 tokens of an answer, so that an answer which is sent back changed is not computed all again.
 """
 
@@ -11,23 +11,25 @@ from collections.abc import Collection, Iterator
 from functools import partial
 from typing import Final
 
-from b3node.engine.limits import Limits
+from b3node.engine.limits import EngineLimits
 from b3node.engine.plan import Chunk
 from b3node.engine.schedule.sequence import Sequence
-from b3node.engine.schedule.sliding_window import Windows
-from b3node.engine.schedule.token_budget import Governor
+from b3node.engine.schedule.sliding_window import SlidingWindows
+from b3node.engine.schedule.token_budget import TokenBudget
 from b3node.engine.speculation.drafter import Cost
 
-POINT_EVERY: Final = 256
+CHECKPOINT_TOKENS: Final = 256
 
 
-class Portions:
+class Chunker:
     """Divides steps among sequences; changes nothing."""
 
-    def __init__(self, limits: Limits, governor: Governor, windows: Windows, eog: frozenset[int]) -> None:
+    def __init__(
+        self, limits: EngineLimits, token_budget: TokenBudget, windows: SlidingWindows, eog: frozenset[int]
+    ) -> None:
         self._limits = limits
         self._eog = eog
-        self._governor = governor
+        self._token_budget = token_budget
         self._windows = windows
 
     def chunks(self, running: Collection[Sequence], free: int) -> list[Chunk]:
@@ -39,7 +41,7 @@ class Portions:
         """
         streams = [s for s in running if s.answering]
         prompts = [s for s in running if not s.answering]
-        room = min(self._governor.allowance(streams=len(streams)), self._limits.batch - len(streams))
+        room = min(self._token_budget.allowance(streams=len(streams)), self._limits.batch - len(streams))
         room = max(min(room, self._windows.prompt_room(running, len(streams))), 0)
         kept = room // 2 if prompts else 0
         chunks = []
@@ -58,7 +60,7 @@ class Portions:
 
     def _with_drafts(self, streams: list[Sequence], chunks: list[Chunk], room: int) -> Iterator[Chunk]:
         """The chunks of streams, and behind them at most `room` tokens that are guessed."""
-        cost = partial(self._governor.cost, len(streams))
+        cost = partial(self._token_budget.cost, len(streams))
         for sequence, chunk in zip(streams, chunks, strict=True):
             draft = self._draft(sequence, chunk, room, cost)
             room -= len(draft)
@@ -78,12 +80,14 @@ class Portions:
         most = min(room, sequence.limit - len(sequence.known) - 1)
         return sequence.drafter.draft(most, cost, self._eog)
 
-    def worth_a_point(self, sequence: Sequence) -> bool:
+    def is_checkpoint(self, sequence: Sequence) -> bool:
         """Whether someone may want to go on from where a sequence stands now."""
         if not self._limits.stateful:
             return False
         generated = sequence.computed - sequence.prompt
-        return sequence.computed in sequence.marks or (generated > 0 and generated % POINT_EVERY == 0)
+        return sequence.computed in sequence.cache_boundaries or (
+            generated > 0 and generated % CHECKPOINT_TOKENS == 0
+        )
 
     def _chunk(self, sequence: Sequence, most: int) -> Chunk:
         """What a sequence computes next, of at most so many tokens."""
@@ -97,6 +101,6 @@ class Portions:
         if not self._limits.stateful:
             return sequence.pending
         if (generated := sequence.computed - sequence.prompt) >= 0:
-            return POINT_EVERY - generated % POINT_EVERY
-        ahead = (mark - sequence.computed for mark in sequence.marks if mark > sequence.computed)
+            return CHECKPOINT_TOKENS - generated % CHECKPOINT_TOKENS
+        ahead = (mark - sequence.computed for mark in sequence.cache_boundaries if mark > sequence.computed)
         return next(ahead, sequence.pending)

@@ -27,27 +27,27 @@ from typing import Final
 
 import numpy as np
 
-from b3node.engine.cache.eviction import Hot
-from b3node.engine.cache.host_cache import Shelf
-from b3node.engine.cache.prefix_cache import Cells, Match
+from b3node.engine.cache.eviction import EvictionPolicy
+from b3node.engine.cache.host_cache import HostCache
+from b3node.engine.cache.prefix_cache import Match, PrefixCache
 from b3node.engine.cache.prefix_tree import Ids
-from b3node.engine.limits import Limits
+from b3node.engine.limits import EngineLimits
 from b3node.engine.messages import FinishReason, Step, Submit
 from b3node.engine.plan import Chunk, Plan
 from b3node.engine.sampling.constraint import DEAD_END, Constraint
 from b3node.engine.sampling.sampler import BROKEN
-from b3node.engine.schedule.chunking import Portions
+from b3node.engine.schedule.chunking import Chunker
 from b3node.engine.schedule.queue import Queue
 from b3node.engine.schedule.sequence import Sequence
-from b3node.engine.schedule.shared_prefill import leader_ahead
-from b3node.engine.schedule.sliding_window import Windows
-from b3node.engine.schedule.step_report import Report
-from b3node.engine.schedule.token_budget import Governor, Measured
+from b3node.engine.schedule.shared_prefill import is_prefilling_shared
+from b3node.engine.schedule.sliding_window import SlidingWindows
+from b3node.engine.schedule.step_report import StepReport
+from b3node.engine.schedule.token_budget import MeasuredStep, TokenBudget
 from b3node.engine.speculation.drafter import Drafter, Drafts
 
-PATIENCE: Final = 1.0
+FOLLOWER_GRACE_SECONDS: Final = 1.0
 """Seconds that whoever follows a leader may still wait for a slot once the leader has computed the common part."""
-GROWTH: Final = 256
+RESUME_RESERVE_TOKENS: Final = 256
 """Tokens that a paused sequence is promised beyond those it has, when it comes back."""
 
 
@@ -62,24 +62,26 @@ class Scheduler:
     """
 
     def __init__(
-        self, limits: Limits, *, eog: frozenset[int], pieces: Many[bytes], governor: Governor
+        self, limits: EngineLimits, *, eog: frozenset[int], pieces: Many[bytes], token_budget: TokenBudget
     ) -> None:
         self.limits = limits
-        shelf = Shelf(budget=limits.shelf, token_bytes=limits.token_bytes, state_bytes=limits.state_bytes)
-        self.cells = Cells(limits.cells, shelf, stateful=limits.stateful)
-        self.governor = governor
-        self._windows = Windows(limits, self.cells)
-        self._hot = Hot(limits, self.cells)
-        self._portions = Portions(limits, governor, self._windows, eog)
+        host_cache = HostCache(
+            budget=limits.host_cache, token_bytes=limits.token_bytes, state_bytes=limits.state_bytes
+        )
+        self.cells = PrefixCache(limits.cells, host_cache, stateful=limits.stateful)
+        self.token_budget = token_budget
+        self._windows = SlidingWindows(limits, self.cells)
+        self._eviction = EvictionPolicy(limits, self.cells)
+        self._chunker = Chunker(limits, token_budget, self._windows, eog)
         self.waiting = Queue(limits.waiting)
         self.running: dict[int, Sequence] = {}
         self._drafts = Drafts()
         self._fresh: list[Drafter] = []  # of the sequences that the last step brought something
-        self._measured: Measured | None = None
+        self._measured: MeasuredStep | None = None
         self._eog = eog
         self._pieces = pieces
         self._slots = list(range(limits.slots - 1, -1, -1))
-        self._report = Report()
+        self._report = StepReport()
 
     # -- what the front says -------------------------------------------------------------------------
 
@@ -109,7 +111,7 @@ class Scheduler:
         """Ends a sequence wherever it stands; unknown ids are ignored."""
         for sequence in (*self.waiting, *self.running.values()):
             if sequence.id == request:
-                self._leave(sequence, "cancelled", now)
+                self._finish(sequence, "cancelled", now)
                 return
 
     # -- one step ------------------------------------------------------------------------------------
@@ -118,19 +120,19 @@ class Scheduler:
     def idle(self) -> bool:
         """Whether a step would bring nothing; changes nothing."""
         busy = self.running or self.waiting or self.cells.moves or self._report.news
-        return not busy and not self._hot.untidy
+        return not busy and not self._eviction.untidy
 
     def plan(self, now: float) -> Plan:
         """What the next step is to do; admits, pauses and expires sequences on the way."""
         self._learn()
         for sequence in self.waiting.expired(now):
-            self._leave(sequence, "capacity", now)
+            self._finish(sequence, "capacity", now)
         if not self.running:
             self.cells.total = self.limits.cells
         came = len(self.running)
         self._admit(now)
-        for victim in self._hot.given_up(running=bool(self.running), entered=len(self.running) > came):
-            self._free(victim, shelve=True)
+        for victim in self._eviction.given_up(running=bool(self.running), entered=len(self.running) > came):
+            self._free(victim, save=True)
         chunks = self._chunks()
         while self._lacking(chunks) and self._pause():
             chunks = self._chunks()
@@ -149,13 +151,13 @@ class Scheduler:
             prompt_tokens += 0 if sequence.answering else len(chunk.tokens)
             tokens = drawn[chunk.slot] if chunk.logits else ()
             self._computed(sequence, chunk, tokens)
-            if not self._take(sequence, tokens, now):
+            if not self._append_all(sequence, tokens, now):
                 broken.append(sequence)
         self.cells.total = max(self.cells.total, min(self.cells.used, self.limits.cells))  # seen to fit
         if broken:
-            self._heal(broken, now)
+            self._recompute(broken, now)
         if not plan.copies:
-            self._measured = Measured(prompt_tokens, plan.tokens - prompt_tokens, seconds)
+            self._measured = MeasuredStep(prompt_tokens, plan.tokens - prompt_tokens, seconds)
         return self._step(seconds)
 
     def _learn(self) -> None:
@@ -164,19 +166,19 @@ class Scheduler:
             drafter.feed()
         self._fresh.clear()
         if self._measured is not None:
-            self.governor.observe(self._measured)
+            self.token_budget.observe(self._measured)
             self._measured = None
 
     def draws(self, plan: Plan) -> list[tuple[Sequence, Chunk]]:
         """The sequences that the plan asks rows for, in the order of the rows, with their chunks; changes nothing."""
         return [(self.running[chunk.slot], chunk) for chunk in plan.chunks if chunk.logits]
 
-    def lose(self, plan: Plan, *, now: float) -> Step:
+    def on_decode_error(self, plan: Plan, *, now: float) -> Step:
         """Takes in a step that failed half-way: nothing that the cache holds is worth anything any more."""
-        self._heal([self.running[chunk.slot] for chunk in plan.chunks], now)
+        self._recompute([self.running[chunk.slot] for chunk in plan.chunks], now)
         return self._step(0.0)
 
-    def shrink(self, plan: Plan, *, now: float) -> Step:
+    def on_cache_full(self, plan: Plan, *, now: float) -> Step:
         """Takes in that a step did not fit: what is kept goes, else the youngest pauses, or the only one ends.
 
         The books are then wrong about the cache; they count on what was seen not to fit until nothing runs.
@@ -190,12 +192,12 @@ class Scheduler:
         elif len(plan.chunks) > 1:
             self._requeue(youngest)
         else:
-            self._leave(youngest, "capacity", now)
+            self._finish(youngest, "capacity", now)
         return self._step(0.0)
 
     def _keep_nothing(self) -> None:
         while (victim := self.cells.victim()) is not None:
-            self._free(victim, shelve=True)
+            self._free(victim, save=True)
 
     def check(self) -> None:
         """Raises `ValueError` unless every invariant holds; changes nothing."""
@@ -219,11 +221,13 @@ class Scheduler:
         ):
             known = np.frombuffer(sequence.known, np.int32)[:-1].copy()
             match = self.cells.match(sequence.namespace, known)
-            if leader_ahead(
+            if is_prefilling_shared(
                 self.running.values(), sequence, known, match.length, stateful=self.limits.stateful
             ):
                 held_back.add(sequence.id)
-                sequence.deadline = max(sequence.deadline, now + PATIENCE)  # it waits for its own good
+                sequence.deadline = max(
+                    sequence.deadline, now + FOLLOWER_GRACE_SECONDS
+                )  # it waits for its own good
             elif self._fits(sequence, match):
                 self._enter(sequence, known, match, now)
             else:
@@ -231,7 +235,7 @@ class Scheduler:
 
     def _enter(self, sequence: Sequence, known: Ids, match: Match, now: float) -> None:
         """Puts a waiting sequence into a slot that reads what was matched."""
-        slot = self._slot(spare=self.cells.resident_tip(match))
+        slot = self._slot(spare=self.cells.resident_slot(match))
         self._make_room_for_windows(sequence)
         match = self._room_to_load(sequence, known)
         self.cells.enter(slot, sequence.namespace, match)
@@ -249,7 +253,7 @@ class Scheduler:
             victim = self.cells.victim()
             if victim is None:
                 return
-            self._free(victim, shelve=True)
+            self._free(victim, save=True)
 
     def _room_to_load(self, sequence: Sequence, known: Ids) -> Match:
         """What can be read once there is room to bring it back; nothing, where no room can be made.
@@ -260,10 +264,10 @@ class Scheduler:
             match = self.cells.match(sequence.namespace, known)
             if self.cells.to_load(match) <= self.cells.free:
                 return match
-            victim = self.cells.victim(spare=self.cells.resident_tip(match))
+            victim = self.cells.victim(spare=self.cells.resident_slot(match))
             if victim is None:
                 return Match()
-            self._free(victim, shelve=True)
+            self._free(victim, save=True)
 
     def _fits(self, sequence: Sequence, match: Match) -> bool:
         """Whether the cells promised to the running ones and to `sequence` exist; changes nothing."""
@@ -279,13 +283,13 @@ class Scheduler:
             victim = self.cells.victim(spare=spare)
             if victim is None:
                 raise RuntimeError("fewer slots than running sequences and one")
-            self._free(victim, shelve=True)
+            self._free(victim, save=True)
         return self._slots.pop()
 
     # -- making room -----------------------------------------------------------------------------------
 
     def _chunks(self) -> list[Chunk]:
-        return self._portions.chunks(self.running.values(), self.cells.free)
+        return self._chunker.chunks(self.running.values(), self.cells.free)
 
     def _lacking(self, chunks: list[Chunk]) -> bool:
         """Whether the chunks need cells that do not exist even after giving up every kept slot."""
@@ -294,7 +298,7 @@ class Scheduler:
             victim = self.cells.victim()
             if victim is None:
                 return True
-            self._free(victim, shelve=True)
+            self._free(victim, save=True)
         return False
 
     def _pause(self) -> bool:
@@ -314,22 +318,22 @@ class Scheduler:
         self.cells.extend(chunk.slot, chunk.tokens[:right])
         if right < len(chunk.tokens):
             self.cells.trim(chunk.slot)
-        if self._portions.worth_a_point(sequence):
-            self.cells.point(chunk.slot)
+        if self._chunker.is_checkpoint(sequence):
+            self.cells.checkpoint(chunk.slot)
 
-    def _take(self, sequence: Sequence, tokens: Many[int], now: float) -> bool:
+    def _append_all(self, sequence: Sequence, tokens: Many[int], now: float) -> bool:
         """Appends new tokens to their sequence, and ends it where it ends; False where one is `BROKEN`."""
         if sequence.drafter is not None and tokens:
             self._fresh.append(sequence.drafter)
         for token in tokens:
             if token == BROKEN:
                 return False
-            if (reason := self._taken(sequence, token, now)) is not None:
-                self._leave(sequence, reason, now)
+            if (reason := self._append(sequence, token, now)) is not None:
+                self._finish(sequence, reason, now)
                 break
         return True
 
-    def _taken(self, sequence: Sequence, token: int, now: float) -> FinishReason | None:
+    def _append(self, sequence: Sequence, token: int, now: float) -> FinishReason | None:
         """Appends a token to its sequence; why the sequence ends with it, None if it does not."""
         if token == DEAD_END:
             return "failed"
@@ -341,7 +345,7 @@ class Scheduler:
         self._report.token(sequence, sequence.marked.get(token) or self._pieces[token])
         return "length" if len(sequence.known) >= sequence.limit else None
 
-    def _leave(self, sequence: Sequence, reason: FinishReason, now: float) -> None:
+    def _finish(self, sequence: Sequence, reason: FinishReason, now: float) -> None:
         """Ends a waiting or running sequence; what it computed is kept where prefixes can be shared."""
         self._report.finished(sequence, reason, now)
         if sequence.slot < 0:
@@ -349,24 +353,24 @@ class Scheduler:
             return
         del self.running[sequence.slot]
         if reason == "failed":
-            self._free(sequence.slot, shelve=False)
+            self._free(sequence.slot, save=False)
             return
         if self.limits.stateful:
-            self.cells.point(sequence.slot)
+            self.cells.checkpoint(sequence.slot)
         if not self.cells.keep(sequence.slot):
             self._slots.append(sequence.slot)
 
-    def _free(self, slot: int, *, shelve: bool) -> None:
-        """Gives a slot back; with `shelve`, what it held can be had again from host memory."""
-        self.cells.release(slot, shelve=shelve)
+    def _free(self, slot: int, *, save: bool) -> None:
+        """Gives a slot back; with `save`, what it held can be had again from host memory."""
+        self.cells.release(slot, save=save)
         self._slots.append(slot)
 
     def _requeue(self, sequence: Sequence) -> None:
         """Pauses a running sequence: its tokens stay, its cells go, and it is the first to go on."""
         del self.running[sequence.slot]
         if self.limits.stateful:
-            self.cells.point(sequence.slot)
-        self._free(sequence.slot, shelve=True)
+            self.cells.checkpoint(sequence.slot)
+        self._free(sequence.slot, save=True)
         self._put_back(sequence)
 
     def _put_back(self, sequence: Sequence) -> None:
@@ -375,10 +379,10 @@ class Scheduler:
         Its promise grows, so that it comes back only to room in which it can go on for a while.
         """
         sequence.slot, sequence.computed, sequence.paused = -1, 0, True
-        sequence.reserve = min(len(sequence.known) + GROWTH, sequence.limit)
+        sequence.reserve = min(len(sequence.known) + RESUME_RESERVE_TOKENS, sequence.limit)
         self.waiting.put_back(sequence)
 
-    def _heal(self, broken: list[Sequence], now: float) -> None:
+    def _recompute(self, broken: list[Sequence], now: float) -> None:
         """Takes in that numbers overflowed or a step broke, in which `broken` were: who did it is not known.
 
         What overflowed stays in cells, also in freed ones, and reaches whoever reads beside them; so all cells

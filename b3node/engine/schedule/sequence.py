@@ -36,7 +36,7 @@ class Sequence:
     arrived: float
     deadline: float
     """When it leaves the queue unserved, in seconds of the engine's clock."""
-    marks: tuple[int, ...] = ()
+    cache_boundaries: tuple[int, ...] = ()
     constraint: Constraint | None = None
     """Where it stands in its grammar or outline: behind the last generated token, also while it is paused."""
     drafter: Drafter | None = None
@@ -70,8 +70,8 @@ class Sequence:
             sampling=submit.sampling,
             rng=random.Random(submit.sampling.seed),  # noqa: S311 - repeatable on purpose
             arrived=now,
-            deadline=now + submit.wait,
-            marks=submit.marks,
+            deadline=now + submit.queue_timeout,
+            cache_boundaries=submit.cache_boundaries,
             constraint=constraint,
             marked=constraint.marked if isinstance(constraint, Guide) else {},
         )

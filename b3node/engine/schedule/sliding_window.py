@@ -10,16 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from b3node.engine.cache.prefix_cache import Cells
-from b3node.engine.limits import Limits
+from b3node.engine.cache.prefix_cache import PrefixCache
+from b3node.engine.limits import EngineLimits
 from b3node.engine.schedule.sequence import Sequence
-from b3node.engine.schedule.token_budget import SMALLEST
+from b3node.engine.schedule.token_budget import MIN_PROMPT_TOKENS
 
 
-class Windows:
+class SlidingWindows:
     """Knows what windows take; with a `limits.window` of 0, nothing. Changes nothing."""
 
-    def __init__(self, limits: Limits, cells: Cells) -> None:
+    def __init__(self, limits: EngineLimits, cells: PrefixCache) -> None:
         self._limits = limits
         self._cells = cells
 
@@ -39,7 +39,7 @@ class Windows:
 
     @property
     def _room(self) -> int:
-        return self._cells.total - self._limits.parallel - SMALLEST
+        return self._cells.total - self._limits.parallel - MIN_PROMPT_TOKENS
 
     @property
     def _kept(self) -> int:

@@ -6,7 +6,7 @@ from b3node.engine.messages import Finished, FinishReason, Started, Step, Token
 from b3node.engine.schedule.sequence import Sequence
 
 
-class Report:
+class StepReport:
     """Collects until `take`; every method mutates it."""
 
     def __init__(self) -> None:

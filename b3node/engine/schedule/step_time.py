@@ -34,7 +34,7 @@ _ABOVE: Final = 4
 """How many such sizes there are."""
 
 
-class Pace:
+class StepTimes:
     """Learns from seconds; `observe` mutates it."""
 
     def __init__(self) -> None:

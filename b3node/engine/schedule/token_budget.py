@@ -2,7 +2,7 @@
 
 A step costs what its streams' tokens do (`pace`) and, for each token of a prompt, about the same again: both are learnt
 from measured steps. The allowance of prompt tokens is what fits into the longest gap that a stream should see that runs
-beside them alone; what more streams cost each other comes on top, or prompts that come together would crawl. Without running streams only cancellation and arrivals wait for a step, so the allowance is what fits into `ALONE` seconds.
+beside them alone; what more streams cost each other comes on top, or prompts that come together would crawl. Without running streams only cancellation and arrivals wait for a step, so the allowance is what fits into `MAX_PROMPT_STEP_SECONDS` seconds.
 What streams may compute ahead of what they said is not bounded by time but by what it costs (`cost`).
 """
 
@@ -10,19 +10,19 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from b3node.engine.schedule.step_time import Pace
+from b3node.engine.schedule.step_time import StepTimes
 
 _RATE: Final = 0.2
 """Weight of the newest step in the average of prompt tokens."""
-ALONE: Final = 0.5
+MAX_PROMPT_STEP_SECONDS: Final = 0.5
 """Seconds that a step of prompt tokens alone may take: a client that leaves is noticed after one step."""
-SMALLEST: Final = 16
+MIN_PROMPT_TOKENS: Final = 16
 """Prompt tokens a step always may compute, so that prompts are never starved by streams."""
-UNKNOWN: Final = 64
+FIRST_PROMPT_TOKENS: Final = 64
 """Prompt tokens of a step before anything was measured: on a slow machine even these may take seconds."""
 
 
-class Measured(NamedTuple):
+class MeasuredStep(NamedTuple):
     """A step: tokens of prompts, tokens of streams, what they compute ahead included, and how long it took."""
 
     prompt_tokens: int
@@ -30,7 +30,7 @@ class Measured(NamedTuple):
     seconds: float
 
 
-class Governor:
+class TokenBudget:
     """Learns step times (seconds); `observe` mutates it.
 
     Args:
@@ -41,28 +41,28 @@ class Governor:
     def __init__(self, *, gap: float, largest: int) -> None:
         self._gap = gap
         self._largest = largest
-        self._pace = Pace()
+        self._pace = StepTimes()
         self._per_token = 0.0
 
-    def observe(self, step: Measured) -> None:
+    def observe(self, step: MeasuredStep) -> None:
         """Takes in a measured step."""
         prompt_tokens, stream_tokens, seconds = step
         if prompt_tokens == 0:
             if stream_tokens:
                 self._pace.observe(stream_tokens, seconds)
-        elif prompt_tokens >= SMALLEST:
+        elif prompt_tokens >= MIN_PROMPT_TOKENS:
             rest = max(seconds - self._pace.seconds(stream_tokens), 0.0)
             self._per_token = _blend(self._per_token, rest / prompt_tokens)
 
     def allowance(self, *, streams: int) -> int:
         """Prompt tokens the next step may compute beside `streams` running ones."""
-        room = self._gap - self._pace.seconds(1) if streams else ALONE
+        room = self._gap - self._pace.seconds(1) if streams else MAX_PROMPT_STEP_SECONDS
         if self._per_token <= 0.0:
-            return min(self._largest, UNKNOWN)
-        return max(SMALLEST, min(self._largest, int(room / self._per_token)))
+            return min(self._largest, FIRST_PROMPT_TOKENS)
+        return max(MIN_PROMPT_TOKENS, min(self._largest, int(room / self._per_token)))
 
     def cost(self, streams: int, more: int) -> float:
-        """What `more` tokens of one of `streams`, at least one, cost; see `engine.schedule.step_time.Pace.cost`."""
+        """What `more` tokens of one of `streams`, at least one, cost; see `engine.schedule.step_time.StepTimes.cost`."""
         return self._pace.cost(streams, more)
 
 

@@ -4,7 +4,7 @@ steps longer.
 
 from __future__ import annotations
 
-from b3node.engine.cache.eviction import STAY
+from b3node.engine.cache.eviction import STAY_STEPS
 from b3node.engine.plan import Drop, Load, Save
 from tests.engine.fake_backend import EOG, continuation
 from tests.engine.rig import Rig, said, submit
@@ -14,7 +14,7 @@ TALKING = [p for p in ([i, i + 1] for i in range(90)) if EOG not in continuation
 
 
 def cold(**options) -> Rig:
-    return Rig(hot=0, shelf=10_000, cells=1000, price=1.0, **options)
+    return Rig(kept_cells=0, host_cache=10_000, cells=1000, price=1.0, **options)
 
 
 def moved(rig: Rig, kind: type) -> int:
@@ -71,7 +71,7 @@ def test_what_has_ended_does_not_stay_for_long_beside_who_goes_on() -> None:
     rig.step(*(submit(number, TALKING[number], max_tokens=18 + 40 * (number < 1)) for number in range(4)))
     while len(rig.scheduler.running) > 1:
         rig.step()
-    for _ in range(STAY - 2):
+    for _ in range(STAY_STEPS - 2):
         rig.step()
     assert len(rig.scheduler.cells.kept) == 3
     for _ in range(6):
@@ -83,7 +83,7 @@ def test_what_has_ended_does_not_stay_for_long_beside_who_goes_on() -> None:
 
 def test_full_host_memory_is_given_to_what_ended_last() -> None:
     """While nothing runs, what is in no cells any more is forgotten for what is; then there is rest."""
-    rig = Rig(hot=0, shelf=70, cells=1000, price=1.0)
+    rig = Rig(kept_cells=0, host_cache=70, cells=1000, price=1.0)
     for number in range(6):
         rig.step(submit(number, TALKING[number], max_tokens=30))
         rig.drain()
@@ -97,7 +97,7 @@ def test_full_host_memory_is_given_to_what_ended_last() -> None:
 
 def test_host_memory_that_holds_too_little_is_left_alone() -> None:
     """Several that ended last do not take turns in it for ever."""
-    rig = Rig(hot=0, shelf=70, cells=1000, price=1.0, parallel=4)
+    rig = Rig(kept_cells=0, host_cache=70, cells=1000, price=1.0, parallel=4)
     rig.step(*(submit(number, TALKING[number], max_tokens=30) for number in range(4)))
     rig.drain(bound=60)
 
@@ -127,7 +127,7 @@ def test_states_of_what_is_still_in_its_cells_are_not_forgotten_for_a_copy() -> 
     """A model with a state beside its cells can be entered only where a state was copied: those stay as long
     as their cells.
     """
-    rig = Rig(hot=0, shelf=45, cells=1000, stateful=True)
+    rig = Rig(kept_cells=0, host_cache=45, cells=1000, stateful=True)
     conversation = TALKING[0]
     rig.step(submit(1, conversation, max_tokens=30))
     rig.drain()

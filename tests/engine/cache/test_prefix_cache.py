@@ -5,18 +5,18 @@ from array import array
 import numpy as np
 import pytest
 
-from b3node.engine.cache.host_cache import Shelf
-from b3node.engine.cache.prefix_cache import Cells
-from b3node.engine.plan import Drop, Forget, Load, Point, Restore, Save, Share
+from b3node.engine.cache.host_cache import HostCache
+from b3node.engine.cache.prefix_cache import PrefixCache
+from b3node.engine.plan import Checkpoint, Drop, Forget, Load, Restore, Save, Share
 
 A = list(range(40))
 B = [*range(20), *range(100, 130)]
 
 
-def cells(*, total=1000, shelf=0, stateful=False):
-    """Cells with a shelf of so many bytes, one a token, ten a state."""
-    books = Shelf(budget=shelf, token_bytes=1, state_bytes=10 if stateful else 0)
-    return Cells(total, books, stateful=stateful)
+def cells(*, total=1000, host_cache=0, stateful=False):
+    """Cells with a host cache of so many bytes, one a token, ten a state."""
+    books = HostCache(budget=host_cache, token_bytes=1, state_bytes=10 if stateful else 0)
+    return PrefixCache(total, books, stateful=stateful)
 
 
 def ids(tokens):
@@ -51,11 +51,11 @@ def test_a_release_frees_only_what_nobody_else_reads() -> None:
     hold(held, 0, A)
     hold(held, 1, B)
 
-    held.release(0, shelve=False)
+    held.release(0, save=False)
     held.check()
 
     assert held.used == 50
-    held.release(1, shelve=False)
+    held.release(1, save=False)
     held.check()
     assert held.used == 0
 
@@ -93,7 +93,7 @@ def test_the_longest_of_several_matches_wins() -> None:
     match = held.match("org", ids(A))
 
     assert match.length == 40
-    assert held.resident_tip(match) == 1
+    assert held.resident_slot(match) == 1
 
 
 def test_namespaces_do_not_see_each_other() -> None:
@@ -132,10 +132,10 @@ def test_who_keeps_more_than_its_share_gives_first() -> None:
 
 def test_what_leaves_the_cache_comes_back_from_host_memory() -> None:
     """A released slot's runs are saved once and loaded when somebody begins like them."""
-    held = cells(shelf=1000)
+    held = cells(host_cache=1000)
     hold(held, 0, A)
     held.keep(0)
-    held.release(0, shelve=True)
+    held.release(0, save=True)
     held.check()
     (save, drop) = held.take_moves()
 
@@ -149,11 +149,11 @@ def test_what_leaves_the_cache_comes_back_from_host_memory() -> None:
 
 def test_a_run_is_saved_once_however_many_read_it() -> None:
     """The common part of two conversations lies in host memory once."""
-    held = cells(shelf=1000)
+    held = cells(host_cache=1000)
     hold(held, 0, A)
     hold(held, 1, B)
     for slot in (0, 1):
-        held.release(slot, shelve=True)
+        held.release(slot, save=True)
         held.check()
 
     saves = [move for move in held.take_moves() if isinstance(move, Save)]
@@ -163,13 +163,13 @@ def test_a_run_is_saved_once_however_many_read_it() -> None:
 
 def test_what_came_back_is_not_saved_again() -> None:
     """A run that still has its copy is dropped without another one."""
-    held = cells(shelf=1000)
+    held = cells(host_cache=1000)
     hold(held, 0, A)
-    held.release(0, shelve=True)
+    held.release(0, save=True)
     hold(held, 0, A)
     held.take_moves()
 
-    held.release(0, shelve=True)
+    held.release(0, save=True)
     held.check()
 
     assert held.take_moves() == (Drop(0),)
@@ -177,15 +177,15 @@ def test_what_came_back_is_not_saved_again() -> None:
 
 def test_the_budget_forgets_what_was_used_longest_ago() -> None:
     """Host memory is bounded; a prefix goes after what hangs below it."""
-    held = cells(shelf=70)
+    held = cells(host_cache=70)
     hold(held, 0, A)
-    held.release(0, shelve=True)
+    held.release(0, save=True)
     hold(held, 0, [*A, *[7] * 20])
-    held.release(0, shelve=True)
+    held.release(0, save=True)
     held.check()
 
     hold(held, 1, [3] * 30)
-    held.release(1, shelve=True)
+    held.release(1, save=True)
     held.check()
 
     assert held.match("org", ids([*A, *[7] * 20])).length == 0
@@ -195,21 +195,21 @@ def test_the_budget_forgets_what_was_used_longest_ago() -> None:
 
 def test_a_stateful_model_is_entered_only_where_its_state_was_copied() -> None:
     """Between two points nothing can be read, whatever lies in the cells."""
-    held = cells(shelf=1000, stateful=True)
+    held = cells(host_cache=1000, stateful=True)
     held.enter(0, "org", held.match("org", ids(A)))
     held.extend(0, array("i", A[:25]))
-    held.point(0)
+    held.checkpoint(0)
     held.extend(0, array("i", A[25:]))
     held.check()
 
     match = held.match("org", ids([*A[:35], 1, 2]))
     held.enter(1, "org", match)
     held.check()
-    (point, share, restore) = held.take_moves()
+    (checkpoint, share, restore) = held.take_moves()
 
     assert match.length == 25
-    assert (point.slot, share, restore) == (0, Share(0, 1, 25), Restore(1, point.key))
-    assert isinstance(point, Point)
+    assert (checkpoint.slot, share, restore) == (0, Share(0, 1, 25), Restore(1, checkpoint.key))
+    assert isinstance(checkpoint, Checkpoint)
 
 
 def test_check_notices_a_miscount() -> None:

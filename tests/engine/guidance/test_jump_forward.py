@@ -19,7 +19,7 @@ from b3node.dialects.outline import MARK
 from b3node.engine.guidance.jump_forward import MOST, Jump
 from b3node.engine.messages import Cancel, Sampling
 from b3node.engine.sampling.constraint import Ahead
-from b3node.engine.schedule.chunking import POINT_EVERY
+from b3node.engine.schedule.chunking import CHECKPOINT_TOKENS
 from b3node.grammar import schema_to_gbnf
 from b3node.llama.grammar import Grammars
 from b3node.llama.model import Model
@@ -247,17 +247,17 @@ def test_what_is_kept_is_what_was_computed() -> None:
 
 def test_a_state_is_copied_as_often_as_without_forced_text() -> None:
     """A stretch is computed up to where the state is to be copied, then on."""
-    rig = Rig(dictating=True, n_ctx=900, cells=2048, stateful=True, shelf=100_000)
+    rig = Rig(dictating=True, n_ctx=900, cells=2048, stateful=True, host_cache=100_000)
     prompt = list(range(20))
-    rig.step(submit(1, prompt, max_tokens=POINT_EVERY + 100, grammar="0 60"))
+    rig.step(submit(1, prompt, max_tokens=CHECKPOINT_TOKENS + 100, grammar="0 60"))
     rig.drain()
     told = [*rig.text[1]]
 
-    rig.step(submit(2, [*prompt, *told[: POINT_EVERY + 9], 3, 4, 5], max_tokens=3))
+    rig.step(submit(2, [*prompt, *told[: CHECKPOINT_TOKENS + 9], 3, 4, 5], max_tokens=3))
     rig.drain()
 
     assert [dictated("0 60", place) for place in range(len(told))] == told
-    assert rig.finished[2].cached_tokens == len(prompt) + POINT_EVERY
+    assert rig.finished[2].cached_tokens == len(prompt) + CHECKPOINT_TOKENS
 
 
 # -------------------------------------------------------------------------------------------- on real models

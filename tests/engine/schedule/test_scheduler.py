@@ -133,7 +133,7 @@ def test_the_queue_is_bounded_in_number() -> None:
 def test_the_queue_is_bounded_in_time() -> None:
     """Who waits too long hears `capacity`, and nothing was computed for it."""
     rig = Rig(parallel=1, slots=2)
-    rig.step(submit(1, list(range(10)), max_tokens=100), submit(2, [5, 6], wait=0.05))
+    rig.step(submit(1, list(range(10)), max_tokens=100), submit(2, [5, 6], queue_timeout=0.05))
     rig.now += 1.0
 
     rig.step()
@@ -146,7 +146,7 @@ def test_who_waits_for_a_leader_does_not_expire() -> None:
     """A prompt that is held back because another one computes its beginning is not refused meanwhile."""
     rig = Rig(cells=2048, n_ctx=512, batch=16)
     common = [i % 90 for i in range(400)]
-    rig.step(submit(1, [*common, 1], max_tokens=3), submit(2, [*common, 2], max_tokens=3, wait=0.5))
+    rig.step(submit(1, [*common, 1], max_tokens=3), submit(2, [*common, 2], max_tokens=3, queue_timeout=0.5))
 
     for _ in range(20):
         rig.now += 0.4
@@ -353,7 +353,7 @@ def played(rig: Rig, workload) -> dict[int, tuple[list[int], int, str | None]]:
             case ("submit", prefix, own, max_tokens, reserve, namespace, grammar):
                 request = len(sent)
                 sent[request] = ([*prefix, *own], max_tokens, grammar)
-                marks = tuple(sorted({len(prefix), len(prefix) + len(own) // 2}))
+                cache_boundaries = tuple(sorted({len(prefix), len(prefix) + len(own) // 2}))
                 rig.step(
                     submit(
                         request,
@@ -361,8 +361,8 @@ def played(rig: Rig, workload) -> dict[int, tuple[list[int], int, str | None]]:
                         max_tokens=max_tokens,
                         reserve=min(reserve, max_tokens),
                         namespace=namespace,
-                        wait=10.0,
-                        marks=marks,
+                        queue_timeout=10.0,
+                        cache_boundaries=cache_boundaries,
                         grammar=grammar,
                     )
                 )
@@ -393,7 +393,7 @@ def played(rig: Rig, workload) -> dict[int, tuple[list[int], int, str | None]]:
     st.sampled_from([0.0, 0.3, 1.0]),
 )
 def test_no_workload_loses_a_request_a_cell_or_a_token(
-    workload, size, stateful, shelf, hot, overlaps, price
+    workload, size, stateful, host_cache, kept_cells, overlaps, price
 ) -> None:
     """Under any arrivals, cancels, waits and failures: invariants hold, each request ends once, text is
     exact.
@@ -407,13 +407,13 @@ def test_no_workload_loses_a_request_a_cell_or_a_token(
         waiting=12,
         batch=24,
         stateful=stateful,
-        shelf=shelf,
-        hot=hot,
+        host_cache=host_cache,
+        kept_cells=kept_cells,
         overlaps=overlaps,
         dictating=True,
         price=price,
     )
-    with mock.patch.object(chunking, "POINT_EVERY", 8):
+    with mock.patch.object(chunking, "CHECKPOINT_TOKENS", 8):
         sent = played(rig, workload)
 
     assert set(rig.finished) == set(sent)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from b3node.engine.schedule.step_time import Pace
+from b3node.engine.schedule.step_time import StepTimes
 
 CURVES: dict[str, Callable[[int], float]] = {
     "a slow core": lambda n: 1.0 if n == 1 else 1.2 + 0.4 * (n - 1),
@@ -17,9 +17,9 @@ CURVES: dict[str, Callable[[int], float]] = {
 
 def seen(
     curve: Callable[[int], float], sizes: tuple[int, ...], *, one: float = 0.01, count: int = 900
-) -> Pace:
+) -> StepTimes:
     """A pace that has seen noisy steps of a machine that drifts by a half."""
-    pace, rng = Pace(), random.Random(1)
+    pace, rng = StepTimes(), random.Random(1)
     for number in range(count):
         tokens = rng.choice(sizes)
         drift = 1.0 + 0.5 * number / count
@@ -66,7 +66,7 @@ def test_a_step_is_as_long_as_such_steps_were() -> None:
     assert pace.seconds(0) == 0.0
     assert pace.seconds(1) == pytest.approx(0.03, rel=0.1)
     assert pace.seconds(4) == pytest.approx(0.03 * 2.4, rel=0.1)
-    assert Pace().seconds(3) == 0.0
+    assert StepTimes().seconds(3) == 0.0
 
 
 def test_steps_larger_than_any_draft_tell_nothing() -> None:
