@@ -56,6 +56,9 @@ HTTP: Final[dict[Code, tuple[int, str]]] = {
 }
 """Code to (status, type), as the contract's error table has it."""
 
+BUSY_RETRY_SECONDS: Final = 2
+"""`Retry-After` of a refusal for want of capacity: a slot, a worker or a place has probably become free then."""
+
 MAX_MESSAGE = 300
 """Characters a message may have (contract decisions, "Errors")."""
 
@@ -88,6 +91,11 @@ class Refusal(Exception):  # noqa: N818 - it is an answer, not a failure of the 
     def type(self) -> str:
         """The OpenAI error type of this refusal's code."""
         return HTTP[self.code][1]
+
+
+def busy(message: str = "The node is busy; try again in a moment.") -> Refusal:
+    """Returns the refusal of a request that the node has no capacity for at the moment."""
+    return Refusal("capacity_unavailable", message, retry_after=BUSY_RETRY_SECONDS)
 
 
 def quoted(text: str, limit: int = 64) -> str:

@@ -320,7 +320,7 @@ def running_fleet(
         log.configure("off", lambda _line: None)
         fleet = Fleet(config, lambda _model, _share: None, patience)
         node = Node(config.node, fleet.models.values())
-        server = Server(create_app(node), node, shutdown=Shutdown(drain_seconds=10.0, goodbye_seconds=1.0))
+        server = Server(create_app(node), node, shutdown=Shutdown(drain_seconds=10.0, halt_seconds=1.0))
         fleet.start()
         serving = asyncio.create_task(server.run())
         try:

@@ -7,13 +7,14 @@ from litestar.plugins import PluginProtocol
 
 from b3node.api.client import STALL_SECONDS
 from b3node.api.exception_handlers import HANDLERS
-from b3node.api.headers import stamp
+from b3node.api.headers import stamp_headers
 from b3node.api.host_check import HostCheck
-from b3node.api.middleware import Exchange
+from b3node.api.middleware import RequestMiddleware
 from b3node.api.models import models_route
 from b3node.api.openapi import openapi_route
 from b3node.api.probes import healthz_route, readyz_route
 from b3node.api.responses import responses_route
+from b3node.principal import Authenticate, local
 from b3node.service.node import Node
 
 
@@ -21,6 +22,7 @@ def create_app(
     node: Node,
     host_check: HostCheck = HostCheck(),  # noqa: B008 - frozen
     *,
+    authenticate: Authenticate = local,
     stall_seconds: float = STALL_SECONDS,
 ) -> Litestar:
     """The HTTP face of a node, as an ASGI application.
@@ -28,6 +30,7 @@ def create_app(
     Args:
         node: what it serves.
         host_check: the names and origins that are let in; by default loopback's names and no web page.
+        authenticate: finds the principal of each request; by default everything is `LOCAL`'s.
         stall_seconds: how long one write may wait for a client that does not read.
     """
     app = _Application(
@@ -38,7 +41,7 @@ def create_app(
             readyz_route(node),
             openapi_route(),
         ],
-        before_send=[stamp],
+        before_send=[stamp_headers],
         exception_handlers=HANDLERS,
         debug=False,
         pdb_on_exception=False,
@@ -46,7 +49,7 @@ def create_app(
         openapi_config=None,
         request_max_body_size=None,  # the endpoint counts for itself, and no other route reads a body
     )
-    app.asgi_handler = Exchange(app.asgi_handler, node, host_check)
+    app.asgi_handler = RequestMiddleware(app.asgi_handler, node, host_check, authenticate)
     return app
 
 

@@ -30,7 +30,7 @@ class ClientLeft(Exception):  # noqa: N818 - an event, not an error
 
 
 @runtime_checkable
-class Spout(Protocol):
+class BodyWriter(Protocol):
     """Sends pieces of a response's body without a task, and so without what ASGI costs a piece."""
 
     @property
@@ -76,7 +76,7 @@ class Client:
         self._complete = False
         self._left = False
         self._bytes_sent = 0
-        self._spout: Spout | None = None
+        self._spout: BodyWriter | None = None
         self._unsent: list[bytes] = []
 
     @property
@@ -142,7 +142,7 @@ class Client:
         if not self._head_sent:
             self._head_sent = True
             spout = self._scope["state"].get("spout")
-            self._spout = spout if isinstance(spout, Spout) and spout.open else None
+            self._spout = spout if isinstance(spout, BodyWriter) and spout.open else None
         if message["type"] == "http.response.body":
             self._bytes_sent += len(message["body"])
 

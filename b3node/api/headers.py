@@ -6,6 +6,7 @@ from typing import Final
 
 from litestar.types import Message, Scope
 
+from b3node.principal import Principal
 from b3node.service.record import Record
 
 EVENT_STREAM: Final = (b"content-type", b"text/event-stream; charset=utf-8")
@@ -16,11 +17,19 @@ def record_of(scope: Scope) -> Record:
     """The record of the request that the scope belongs to. Raises `TypeError` where there is none."""
     record = scope["state"].get("record")
     if not isinstance(record, Record):
-        raise TypeError("the scope did not come through an Exchange")
+        raise TypeError("the scope did not come through a RequestMiddleware")
     return record
 
 
-async def stamp(message: Message, scope: Scope) -> None:
+def principal_of(scope: Scope) -> Principal:
+    """Returns the principal of the scope's request. Raises `TypeError` where it was not authenticated."""
+    principal = record_of(scope).principal
+    if principal is None:
+        raise TypeError("the request was not authenticated")
+    return principal
+
+
+async def stamp_headers(message: Message, scope: Scope) -> None:
     """Litestar's `before_send` hook: `x-request-id` and `Server-Timing` on every head (contract).
 
     Middleware would miss the answers to paths and methods that do not exist.

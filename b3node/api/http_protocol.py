@@ -23,15 +23,14 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from uvicorn.server import ServerState
 
 from b3node.contract.encode import error_body
-from b3node.errors import Refusal
+from b3node.errors import Refusal, busy
 from b3node.ids import new_request_id
 from b3node.service import log
-from b3node.service.node import full
 
 _UPGRADE: Final = re.compile(rb"\r\nupgrade:", re.IGNORECASE)
 
 
-class WireLimits(msgspec.Struct, frozen=True, kw_only=True):
+class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
     """What one connection, and all of them, may take. Sizes are bytes, times are seconds.
 
     `connections_per_peer` is for peers on the network: on loopback every client has the same address.
@@ -54,16 +53,16 @@ class WireLimits(msgspec.Struct, frozen=True, kw_only=True):
     chunk_slack: int = 16_384
 
 
-class _Phase(enum.Enum):
+class _ReadPhase(enum.Enum):
     IDLE = enum.auto()
     HEAD = enum.auto()
     BODY = enum.auto()
 
 
-class Wire(HttpToolsProtocol):
+class HttpProtocol(HttpToolsProtocol):
     """One connection. Subclass it to change `limits`."""
 
-    limits: ClassVar[WireLimits] = WireLimits()
+    limits: ClassVar[ConnectionLimits] = ConnectionLimits()
 
     def __init__(
         self,
@@ -73,7 +72,7 @@ class Wire(HttpToolsProtocol):
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
-        self._phase = _Phase.HEAD
+        self._phase = _ReadPhase.HEAD
         self._moved = False
         self._since = self.loop.time()
         self._timer: asyncio.TimerHandle | None = None
@@ -91,7 +90,7 @@ class Wire(HttpToolsProtocol):
         """Takes a connection in, or tells it that there is no room."""
         super().connection_made(transport)
         if self._is_too_many():
-            self._refuse(full())
+            self._refuse(busy())
         else:
             self._set_deadline(self.limits.head_seconds)
 
@@ -113,9 +112,9 @@ class Wire(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         """Feeds the parser, then holds what has arrived against the limits of the phase it ended in."""
         self._moved = False
-        if self._phase is _Phase.IDLE:
-            self._move(_Phase.HEAD)
-        if self._phase is _Phase.HEAD:
+        if self._phase is _ReadPhase.IDLE:
+            self._move(_ReadPhase.HEAD)
+        if self._phase is _ReadPhase.HEAD:
             data = _without_upgrade(data)
         super().data_received(data)
         if self.transport.is_closing():
@@ -129,7 +128,7 @@ class Wire(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """A request begins."""
         super().on_message_begin()
-        self._move(_Phase.HEAD)
+        self._move(_ReadPhase.HEAD)
         self._head_bytes = self._header_count = self._body_bytes = 0
 
     def on_url(self, url: bytes) -> None:
@@ -144,7 +143,7 @@ class Wire(HttpToolsProtocol):
         self._header_count += 1
         if self._head_bytes > self.limits.head or self._header_count > self.limits.headers:
             self._reject(self._too_long_head)
-        if self._phase is _Phase.HEAD:
+        if self._phase is _ReadPhase.HEAD:
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
@@ -157,10 +156,10 @@ class Wire(HttpToolsProtocol):
             self._reject("The only transfer encoding is chunked.")
         if self.parser.should_upgrade():
             self._reject("Protocol upgrades and tunnels are not offered.")
-        self._move(_Phase.BODY)
+        self._move(_ReadPhase.BODY)
         self.scope["state"]["abort"] = self.transport.abort
         super().on_headers_complete()
-        self.scope["state"]["spout"] = _Spout(self.cycle)
+        self.scope["state"]["spout"] = _ChunkedBodyWriter(self.cycle)
         self._in_flight += 1
 
     def on_body(self, body: bytes) -> None:
@@ -170,14 +169,14 @@ class Wire(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """The request has arrived whole."""
-        self._move(_Phase.IDLE)
+        self._move(_ReadPhase.IDLE)
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
         """The answer is out; what is left of its request is awaited for a while, and thrown away."""
         super().on_response_complete()
         self._in_flight -= 1
-        unread = self._phase is _Phase.BODY and self._in_flight == 0
+        unread = self._phase is _ReadPhase.BODY and self._in_flight == 0
         if unread and not self.transport.is_closing():
             self._lingering = True
             self._raw_bytes = 0
@@ -185,7 +184,7 @@ class Wire(HttpToolsProtocol):
 
     # -- phases and their limits -------------------------------------------------------------------------
 
-    def _move(self, phase: _Phase) -> None:
+    def _move(self, phase: _ReadPhase) -> None:
         self._phase = phase
         self._moved = True
         self._lingering = False
@@ -195,19 +194,20 @@ class Wire(HttpToolsProtocol):
         self._raw_bytes = 0
         self._since = self.loop.time()
         match self._phase:
-            case _Phase.IDLE:
+            case _ReadPhase.IDLE:
                 self._clear_deadline()  # uvicorn's own keep-alive timer takes over
-            case _Phase.HEAD:
+            case _ReadPhase.HEAD:
                 self._set_deadline(self.limits.head_seconds)
-            case _Phase.BODY:
+            case _ReadPhase.BODY:
                 self._set_deadline(self.limits.body_seconds)
 
     def _check_raw(self) -> None:
         """Bounds what the parser swallows without a word: unfinished headers, chunk extensions."""
-        if self._phase is _Phase.HEAD and self._raw_bytes > self.limits.request_line + self.limits.head:
+        if self._phase is _ReadPhase.HEAD and self._raw_bytes > self.limits.request_line + self.limits.head:
             self._refuse(Refusal("invalid_request", self._too_long_head))
         elif (self._lingering and self._raw_bytes > self.limits.linger_bytes) or (
-            self._phase is _Phase.BODY and self._raw_bytes > 8 * self._body_bytes + self.limits.chunk_slack
+            self._phase is _ReadPhase.BODY
+            and self._raw_bytes > 8 * self._body_bytes + self.limits.chunk_slack
         ):
             self.transport.abort()
 
@@ -231,7 +231,7 @@ class Wire(HttpToolsProtocol):
         """Seconds until the connection is dropped; 0 is now."""
         if self._lingering:
             return 0.0
-        if self._phase is _Phase.HEAD:
+        if self._phase is _ReadPhase.HEAD:
             # Stray bytes behind a request whose answer is under way do no harm.
             return self.limits.head_seconds if self._in_flight else 0.0
         allowed = self.limits.body_seconds + self._body_bytes / self.limits.body_rate
@@ -266,8 +266,8 @@ class Wire(HttpToolsProtocol):
         self.transport.close()
 
 
-class _Spout:
-    """Implements `client.Spout` on a response of uvicorn's, by what its `send` does for a piece of the body.
+class _ChunkedBodyWriter:
+    """Implements `client.BodyWriter` on a response of uvicorn's, by what its `send` does for a piece of the body.
 
     That way through ASGI, Litestar and a time-out a piece costs more than all the rest that a token needs.
     """

@@ -10,7 +10,7 @@ from litestar.enums import HttpMethod
 from litestar.handlers import HTTPRouteHandler
 
 from b3node.service.health import Health
-from b3node.service.node import DRAIN_RETRY, Node
+from b3node.service.node import DRAIN_RETRY_SECONDS, Node
 
 HEALTHZ: Final = "/healthz"
 READYZ: Final = "/readyz"
@@ -44,7 +44,7 @@ def readyz_route(node: Node) -> HTTPRouteHandler:
         return Response(
             msgspec.json.encode(readiness),
             status_code=200 if ready else 503,
-            headers={} if ready else {"retry-after": str(DRAIN_RETRY)},
+            headers={} if ready else {"retry-after": str(DRAIN_RETRY_SECONDS)},
             media_type=MediaType.JSON,
         )
 

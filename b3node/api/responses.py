@@ -15,9 +15,9 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.types import ASGIApp, Receive, Scope, Send
 
 from b3node.api.client import STALL_SECONDS, Client, ClientLeft
-from b3node.api.headers import EVENT_STREAM, record_of
+from b3node.api.headers import EVENT_STREAM, principal_of, record_of
 from b3node.contract.media import check_media_type
-from b3node.service.in_flight import Flight
+from b3node.service.in_flight import InFlight
 from b3node.service.node import Node
 from b3node.service.respond import Stream, respond
 
@@ -49,27 +49,27 @@ class Responses:
         record = record_of(scope)
         client = Client(scope, receive, send, stall_seconds=self._stall_seconds)
         try:
-            with self._node.admit(record) as flight:
+            with self._node.admit(record, principal_of(scope)) as in_flight:
                 check_media_type(_header(scope, b"content-type"), _header(scope, b"content-encoding"))
                 async with client:
-                    await self._serve(flight, client)
+                    await self._serve(in_flight, client)
         except ClientLeft as left:
             record.disconnect = left.phase
         finally:
             record.bytes_out = client.bytes_sent
 
-    async def _serve(self, flight: Flight, client: Client) -> None:
+    async def _serve(self, in_flight: InFlight, client: Client) -> None:
         # The body is bound to no name here: a stream may be long, and the body large.
-        reply = await respond(self._node, flight, await self._body(flight, client))
+        reply = await respond(self._node, in_flight, await self._body(in_flight, client))
         if isinstance(reply, Stream):
             await _stream(client, reply)
         else:
             await _whole(client, reply.body)
 
-    async def _body(self, flight: Flight, client: Client) -> bytes:
-        with flight.record.timing.phase("read"):
-            body = await client.body(self._node.max_request_bytes, flight.hold_bytes)
-        flight.record.bytes_in = len(body)
+    async def _body(self, in_flight: InFlight, client: Client) -> bytes:
+        with in_flight.record.timing.phase("read"):
+            body = await client.body(self._node.max_request_bytes, in_flight.hold_bytes)
+        in_flight.record.bytes_in = len(body)
         return body
 
 

@@ -21,7 +21,7 @@ import uvicorn
 from litestar import Litestar
 from uvicorn.server import ServerState
 
-from b3node.api.http_protocol import Wire
+from b3node.api.http_protocol import HttpProtocol
 from b3node.api.listener import listen
 from b3node.service import log
 from b3node.service.node import Node
@@ -36,7 +36,7 @@ class Shutdown(msgspec.Struct, frozen=True, kw_only=True):
     """How a node ends, in seconds: in-flight requests may finish, then say goodbye, then are cut off."""
 
     drain_seconds: float = 25.0
-    goodbye_seconds: float = 2.0
+    halt_seconds: float = 2.0
 
 
 class Server:
@@ -49,7 +49,7 @@ class Server:
         port: 0 for any free one.
         listener: a socket that is bound already, instead of one bound to `host` and `port`.
         shutdown: how long the end may take.
-        wire: the HTTP protocol with its limits.
+        protocol: the HTTP protocol with its limits.
 
     Raises:
         OSError: the address cannot be listened on.
@@ -64,14 +64,14 @@ class Server:
         port: int = 0,
         listener: socket.socket | None = None,
         shutdown: Shutdown = Shutdown(),  # noqa: B008 - frozen
-        wire: type[Wire] = Wire,
+        protocol: type[HttpProtocol] = HttpProtocol,
     ) -> None:
         self._node = node
         self._shutdown = shutdown
         self._socket = listener or listen(host, port)
         self._stopping = asyncio.Event()
         self._forced = asyncio.Event()
-        self._uvicorn = _Uvicorn(_config(app, wire, shutdown))
+        self._uvicorn = _Uvicorn(_config(app, protocol, shutdown))
 
     @property
     def port(self) -> int:
@@ -109,7 +109,7 @@ class Server:
         if not await self._wait_until_empty(self._shutdown.drain_seconds):
             log.event("drain_ended", in_flight=self._node.in_flight)
             self._node.halt()
-            await self._wait_until_empty(self._shutdown.goodbye_seconds)
+            await self._wait_until_empty(self._shutdown.halt_seconds)
 
     async def _wait_until_empty(self, seconds: float) -> bool:
         """Whether nothing is in flight any more, after at most so many seconds, or at once when forced."""
@@ -126,7 +126,7 @@ async def serve(server: Server, on_started: Callable[[int], None] | None = None)
         await server.run(on_started)
 
 
-class _State(ServerState):
+class _FreshDateState(ServerState):
     """uvicorn's, but for the date: it is made for the answer that bears it."""
 
     @property
@@ -149,7 +149,7 @@ class _Uvicorn(uvicorn.Server):
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
-        self.server_state = _State()
+        self.server_state = _FreshDateState()
         self._ending = asyncio.Event()
 
     def end(self) -> None:
@@ -166,7 +166,7 @@ class _Uvicorn(uvicorn.Server):
     def drop(self) -> None:
         """Cuts every connection: what is left is a client that neither reads nor leaves."""
         for connection in list(self.server_state.connections):
-            if isinstance(connection, Wire):
+            if isinstance(connection, HttpProtocol):
                 connection.transport.abort()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -174,11 +174,11 @@ class _Uvicorn(uvicorn.Server):
         self.on_started()
 
 
-def _config(app: Litestar, wire: type[Wire], shutdown: Shutdown) -> uvicorn.Config:
-    _quieten()
+def _config(app: Litestar, protocol: type[HttpProtocol], shutdown: Shutdown) -> uvicorn.Config:
+    _silence_uvicorn()
     return uvicorn.Config(
         app,
-        http=wire,
+        http=protocol,
         ws="none",
         lifespan="off",  # the application has nothing to start
         log_config=None,
@@ -186,11 +186,11 @@ def _config(app: Litestar, wire: type[Wire], shutdown: Shutdown) -> uvicorn.Conf
         proxy_headers=False,
         server_header=False,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
-        timeout_graceful_shutdown=max(1, round(shutdown.goodbye_seconds)),
+        timeout_graceful_shutdown=max(1, round(shutdown.halt_seconds)),
     )
 
 
-def _quieten() -> None:
+def _silence_uvicorn() -> None:
     """Uvicorn's own words are for a terminal; what matters of them reaches our log another way."""
     logger = logging.getLogger("uvicorn")
     logger.propagate = False

@@ -38,7 +38,7 @@ def served(config: Config, level: log.Level, then: _Then | None = None) -> int:
     `then` is called with the node's URL once a model is ready; the node stops when it returns. On uvloop, which
     halves what a streamed token costs.
     """
-    lines = log.Lines(sys.stderr)
+    lines = log.LineWriter(sys.stderr)
     log.configure(level, lines)
     try:
         _give_way()

@@ -1,8 +1,8 @@
-"""One request in flight: whatever it holds is given back when its context ends, however that happens.
+"""One request in flight. All that it holds is given back when its context ends, however that happens.
 
 Three things can end a request early: its client leaves (the task is cancelled), the node stops (`halt`), or
-something fails. The engine must hear of each within a step, so the generation belongs to the flight and not
-to the code that reads it: a generator that was never started runs no `finally`.
+something fails. The engine must know of each within a step, so the generation belongs to the request in flight and
+not to the code that reads it: a generator that was never started runs no `finally`.
 """
 
 from __future__ import annotations
@@ -13,30 +13,32 @@ from types import TracebackType
 from typing import Protocol, Self, TypeVar
 
 from b3node.errors import Refusal
+from b3node.principal import Principal
 from b3node.service.record import Record
 from b3node.workers.served_model import Generation
 
 T = TypeVar("T")
 
 
-class Holder(Protocol):
-    """What a flight gives back to: the node."""
+class Capacity(Protocol):
+    """The places and bytes that requests take up: the node's."""
 
-    def leave(self, flight: Flight) -> None:
-        """Takes the place back."""
+    def release(self, in_flight: InFlight) -> None:
+        """Frees the place of a request. Idempotent."""
         ...
 
     def hold_bytes(self, count: int) -> None:
-        """Counts body bytes, or gives them back."""
+        """Counts body bytes; a negative count gives them back. Raises `Refusal` `capacity_unavailable`."""
         ...
 
 
-class Flight:
+class InFlight:
     """A place among the requests in flight; made by `Node.admit`, entered as a context."""
 
-    def __init__(self, node: Holder, record: Record) -> None:
+    def __init__(self, capacity: Capacity, record: Record, principal: Principal) -> None:
         self.record = record
-        self._node = node
+        self.principal = principal
+        self._capacity = capacity
         self._generation: Generation | None = None
         self._bytes = 0
         self._waiting: asyncio.Task[object] | None = None
@@ -48,32 +50,28 @@ class Flight:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.finished()
+        if self._generation is not None:
+            self._generation.cancel()  # harmless after its end
+            self._generation = None
         self.release_bytes()
-        self._node.leave(self)
+        self._capacity.release(self)
 
     def hold_bytes(self, count: int) -> None:
         """Counts bytes of the body that have arrived. Raises `Refusal` `capacity_unavailable`."""
-        self._node.hold_bytes(count)
+        self._capacity.hold_bytes(count)
         self._bytes += count
 
     def release_bytes(self) -> None:
-        """The body is no longer held. Idempotent."""
-        self._node.hold_bytes(-self._bytes)
+        """Gives the body's bytes back. Idempotent."""
+        self._capacity.hold_bytes(-self._bytes)
         self._bytes = 0
 
-    def started(self, generation: Generation) -> None:
-        """From now on the generation is cancelled when the flight ends."""
+    def attach(self, generation: Generation) -> None:
+        """Takes over the generation, which is cancelled when the context ends."""
         self._generation = generation
 
-    def finished(self) -> None:
-        """The generation is given up. Idempotent, and harmless after its last word."""
-        if self._generation is not None:
-            self._generation.cancel()
-            self._generation = None
-
     async def wait(self, call: Callable[[], Awaitable[T]]) -> T:
-        """What `call` returns, unless the flight is halted first: then that refusal is raised.
+        """Returns the result of `call`, unless the request is halted first: then raises that refusal.
 
         A cancellation from anywhere else passes through as it came.
         """
@@ -82,7 +80,7 @@ class Flight:
         try:
             return await call()
         except asyncio.CancelledError:
-            # As `asyncio.timeout` does: only a cancellation that is nobody else's too becomes an exception.
+            # As `asyncio.timeout` does: only a cancellation that is ours alone becomes an exception.
             if task is not None and self._halted is not None and task.uncancel() == 0:
                 raise self._halted from None
             raise

@@ -1,7 +1,7 @@
 """One JSON object a line on stderr: one for every request, one for every bug.
 
 Nothing in it is a prompt, an output or a credential; a client's text is cut and escaped, so it can neither
-forge a line nor move a terminal's cursor. Lines are written by a thread of their own behind a bounded queue,
+forge a line nor move a terminal's cursor. LineWriter are written by a thread of their own behind a bounded queue,
 because a pipe that nobody reads must not stop the event loop; what does not fit is counted and dropped.
 """
 
@@ -34,6 +34,9 @@ _QUEUE_LINES: Final = 1024
 _LEVELS: Final[dict[Level, int]] = {"debug": 10, "info": 20, "warning": 30, "error": 40, "off": 50}
 """Standard levels; no line is critical, so that level is "off"."""
 
+_PROBES: Final = frozenset({"/healthz", "/readyz"})
+"""Routes that are asked every few seconds."""
+
 _CREDENTIAL: Final = re.compile(r"b3os_(?:sk|pat)_\w+|eyJ[\w-]{8,}\.[\w-]+\.[\w-]+")
 """An API key or CLI token, or a JWT."""
 
@@ -42,7 +45,7 @@ _logger: Final = structlog.stdlib.get_logger("b3node")
 Write = Callable[[str], None]
 
 
-class Lines:
+class LineWriter:
     """A bounded queue of lines and the daemon thread that writes them; calling it never blocks."""
 
     def __init__(self, file: IO[str], capacity: int = _QUEUE_LINES) -> None:
@@ -81,7 +84,7 @@ def configure(level: Level, write: Write | None = None) -> None:
 
     Args:
         level: lines below it are not made; "off" makes none.
-        write: takes each line, without its end; by default a `Lines` on stderr.
+        write: takes each line, without its end; by default a `LineWriter` on stderr.
     """
     sink: Write = _to_stderr() if write is None else write
     structlog.configure(
@@ -93,19 +96,24 @@ def configure(level: Level, write: Write | None = None) -> None:
             _rendered,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
-        logger_factory=lambda *_: _Sink(sink),
+        logger_factory=lambda *_: _StructlogOutput(sink),
         cache_logger_on_first_use=False,
     )
 
 
-def _to_stderr() -> Lines:
-    lines = Lines(sys.stderr)
+def _to_stderr() -> LineWriter:
+    lines = LineWriter(sys.stderr)
     atexit.register(lines.close)  # the last lines are those of the end
     return lines
 
 
 def request(record: Record) -> None:
-    """The one line of a finished request: an error for a bug, a warning when the node could not serve it."""
+    """Writes the one line of a finished request; none for a probe that succeeded.
+
+    The level is error for a bug, warning where the node could not serve the request, else info.
+    """
+    if record.route in _PROBES and record.status == 200:
+        return
     if record.code == "internal":
         _logger.error("request", **record.fields())
     elif record.code is not None and HTTP[record.code][0] >= 500:
@@ -124,7 +132,7 @@ def event(name: str, **fields: object) -> None:
     _logger.info(name, **fields)
 
 
-class _Sink:
+class _StructlogOutput:
     """What structlog calls with a rendered line."""
 
     def __init__(self, write: Write) -> None:

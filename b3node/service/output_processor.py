@@ -1,8 +1,8 @@
-"""What the engine says of one sequence, told as contract events.
+"""Turns the engine's outputs for one sequence into contract events.
 
 It holds the parser, the composer and the counts of one response, and knows neither time-outs nor sockets.
-Invariant: whatever is heard, and in whatever pieces, the events are those of one well-formed response, and
-`ended` is true exactly when the last of them has been told.
+Invariant: for any outputs, cut into any batches, the events are those of one well-formed response, and `ended` is
+true exactly when the last of them has been returned.
 """
 
 from __future__ import annotations
@@ -12,36 +12,36 @@ from collections.abc import Iterable, Iterator, Sequence
 from b3node.contract.events import Event
 from b3node.contract.response import B3os, Response, Usage
 from b3node.engine.messages import Finished, FinishReason, Started, Token
-from b3node.errors import Refusal
+from b3node.errors import Refusal, busy
 from b3node.events.composer import Composer
 from b3node.events.outcome import Completed, Ending, Failed, Incomplete
 from b3node.events.states import State
 from b3node.ids import new_call_id
 from b3node.parse.deltas import Delta, merged
 from b3node.parse.parser import Parser
-from b3node.service.node import Node, full
+from b3node.service.node import Node
 from b3node.service.record import Record
 from b3node.workers.served_model import Output
 
 
-class Telling:
-    """One response, from the hand-over to the engine until its last event.
+class OutputProcessor:
+    """One response, from its submission to the engine until its last event.
 
     Args:
         node: names itself in `b3os`, and has the clocks.
         record: takes the counts and the phases.
-        skeleton: the response as `skeleton.begin` makes it.
+        initial: the response as `initial_response.begin` makes it.
         parser: of the model's dialect, new.
         prompt_tokens: the prompt's length.
     """
 
     def __init__(
-        self, node: Node, record: Record, skeleton: Response, parser: Parser, *, prompt_tokens: int
+        self, node: Node, record: Record, initial: Response, parser: Parser, *, prompt_tokens: int
     ) -> None:
         self._node = node
         self._record = record
         self._parser = parser
-        self._composer = Composer(skeleton, call_id=new_call_id)
+        self._composer = Composer(initial, call_id=new_call_id)
         self._submitted = record.timing.elapsed
         self._prompt_tokens = prompt_tokens
         self._cached_tokens = 0
@@ -49,25 +49,25 @@ class Telling:
         self._reasoning_tokens = 0
         self._thinking = parser.thinking
         self.ended = False
-        """Whether the last event has been told."""
+        """Whether the last event has been returned."""
         record.prompt_tokens = prompt_tokens
 
     def open(self) -> list[Event]:
-        """The events that every response begins with."""
+        """Returns the events that every response begins with."""
         return self._composer.open()
 
-    def hear(self, outputs: Sequence[Output]) -> Iterable[Event]:
-        """The events of what has arrived, one by one: none is lost when a later output turns out to be bad.
+    def feed(self, outputs: Sequence[Output]) -> Iterable[Event]:
+        """Returns the events of new outputs, one by one: none is lost when a later output turns out to be bad.
 
         Tokens that arrived together are parsed together: a front that falls behind catches up with fewer,
         larger deltas.
 
         Raises:
-            Refusal: the engine could not begin or could not go on; nothing more comes from it. `fail` can
-                still tell that as events.
+            Refusal: the engine could not begin or could not go on; nothing more comes from it. `fail` makes
+                events of it.
         """
         if len(outputs) == 1 and isinstance(token := outputs[0], Token):
-            return self._compose(self._read(token.piece))  # what mostly comes
+            return self._compose(self._read(token.piece))  # the usual case
         return self._each(outputs)
 
     def _each(self, outputs: Sequence[Output]) -> Iterator[Event]:
@@ -86,9 +86,9 @@ class Telling:
             yield from self._end(finished)
 
     def fail(self, refusal: Refusal) -> list[Event]:
-        """The events of a response that breaks off: `response.failed` with what there is so far, `error`.
+        """Returns the events of a response that breaks off: `response.failed` with the output so far, `error`.
 
-        What the parser holds back is not part of it: it may be half a character or half a marker.
+        Bytes that the parser holds back are not part of it: they may be half a character or half a marker.
         """
         self._record.refuse(refusal)
         self._record.finish_reason = "failed"
@@ -97,31 +97,31 @@ class Telling:
 
     def _start(self, started: Started) -> None:
         self._cached_tokens = self._record.cached_tokens = started.cached_tokens
-        self._record.timing.note("queue", started.queue_seconds * 1000.0)
+        self._record.timing.set("queue", started.queue_seconds * 1000.0)
 
     def _read(self, piece: bytes) -> list[Delta]:
-        """What a token says; those of a thought are counted, its markers among them."""
+        """Parses a token. The tokens of reasoning are counted, its markers among them."""
         if self._output_tokens == 0:
             self._first_token()
         self._output_tokens += 1
         self._record.output_tokens = self._output_tokens  # also for a client that leaves before the end
-        thought, deltas = self._thinking, self._parser.feed(piece)
+        was_thinking, deltas = self._thinking, self._parser.feed(piece)
         self._thinking = self._parser.thinking
-        if thought or self._thinking:
+        if was_thinking or self._thinking:
             self._reasoning_tokens += 1
         return deltas
 
     def _first_token(self) -> None:
         timing = self._record.timing
         now = timing.elapsed
-        timing.note("prefill", now - self._submitted - (timing.of("queue") or 0.0))
-        timing.note("ttft", now)
+        timing.set("prefill", now - self._submitted - (timing.get("queue") or 0.0))
+        timing.set("ttft", now)
 
     def _end(self, finished: Finished) -> Iterator[Event]:
         self._cached_tokens = self._record.cached_tokens = finished.cached_tokens
         self._output_tokens = self._record.output_tokens = finished.output_tokens
         self._record.finish_reason = finished.reason
-        if self._record.timing.of("ttft") is None:
+        if self._record.timing.get("ttft") is None:
             self._first_token()
         self._model_ends()
         ending = self._ending(finished.reason)
@@ -131,7 +131,7 @@ class Telling:
         yield from self._finish(ending)
 
     def _model_ends(self) -> None:
-        self._record.timing.note("model", self._record.timing.elapsed - self._submitted)
+        self._record.timing.set("model", self._record.timing.elapsed - self._submitted)
 
     def _ending(self, reason: FinishReason) -> Ending:
         match reason:
@@ -140,7 +140,7 @@ class Telling:
             case "length":
                 return Incomplete()
             case "capacity":
-                raise full()
+                raise busy()
             case "failed" | "cancelled":
                 raise Refusal("internal", f"The model could not go on (request {self._record.request_id}).")
 

@@ -44,11 +44,11 @@ class Stopwatch:
         """Milliseconds since the request's head."""
         return (self._monotonic() - self._start) * 1000.0
 
-    def note(self, phase: Phase, milliseconds: float) -> None:
+    def set(self, phase: Phase, milliseconds: float) -> None:
         """Sets a phase; a negative duration, which only a rounding difference can bring, counts as none."""
         self._phases[phase] = max(0.0, milliseconds)  # this way around it is never -0.0
 
-    def of(self, phase: Phase) -> float | None:
+    def get(self, phase: Phase) -> float | None:
         """A phase's milliseconds, or None where it did not happen (yet)."""
         return self._phases.get(phase)
 
@@ -59,7 +59,7 @@ class Stopwatch:
         try:
             yield
         finally:
-            self.note(phase, self.elapsed - start)
+            self.set(phase, self.elapsed - start)
 
     def header(self, *, total: bool) -> str:
         """The value of `Server-Timing`, in fixed point with one decimal.

@@ -29,7 +29,7 @@ from b3node.engine.messages import (
     Submit,
     Token,
 )
-from b3node.errors import Refusal
+from b3node.errors import Refusal, busy
 from b3node.prompt.prepared import Prepared
 from b3node.workers.backoff import Backoff
 from b3node.workers.mailbox import Mailbox
@@ -143,7 +143,7 @@ class EngineClient:
     ) -> tuple[int, Mailbox]:
         facts = self.facts
         if facts is None or len(self._live) >= facts.n_parallel + self._limit:
-            raise Refusal("capacity_unavailable", "The node is busy; try again in a moment.", retry_after=1)
+            raise busy()
         room = facts.n_ctx - prepared.prompt_tokens
         request = next(self._ids)
         mailbox = Mailbox(request, self._cancel)

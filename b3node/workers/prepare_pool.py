@@ -13,7 +13,7 @@ from typing import Final
 import structlog
 
 from b3node.contract.request import Message, Request, TextPart
-from b3node.errors import Refusal
+from b3node.errors import Refusal, busy
 from b3node.prompt.prepared import Prepared
 from b3node.prompt.traits import Traits
 from b3node.workers.backoff import Backoff
@@ -233,7 +233,7 @@ class PreparePool:
             async with asyncio.timeout(self._patience.worker):
                 worker = await self._idle.get()
         except TimeoutError:
-            raise _busy() from None
+            raise busy("The node is busy preparing other prompts.") from None
         # Whoever asked may leave; the worker is free again only when it has answered.
         work = asyncio.create_task(self._ask(worker, request, n_ctx))
         self._work.add(work)
@@ -263,7 +263,7 @@ class PreparePool:
                 await worker.ready.wait()
             prepared = await worker.ask(request, n_ctx)
         except TimeoutError:
-            raise _busy() from None
+            raise busy("The node is busy preparing other prompts.") from None
         except WorkerDiedError:
             self._suspects.died((digest(request),), time.monotonic())  # nothing else was in its hands
             raise
@@ -287,12 +287,4 @@ def _too_much() -> Refusal:
 
 
 def _starved() -> Refusal:
-    return Refusal(
-        "capacity_unavailable",
-        "The machine is too busy to prepare the input; try again in a moment.",
-        retry_after=2,
-    )
-
-
-def _busy() -> Refusal:
-    return Refusal("capacity_unavailable", "The node is busy preparing other prompts.", retry_after=1)
+    return busy("The machine is too busy to prepare the input; try again in a moment.")

@@ -32,7 +32,7 @@ async def main(drain_seconds: float) -> None:
     """Serves until the process is told to end."""
     log.configure("info")
     node = Node("n1", [Slowly()])
-    shutdown = Shutdown(drain_seconds=drain_seconds, goodbye_seconds=1.0)
+    shutdown = Shutdown(drain_seconds=drain_seconds, halt_seconds=1.0)
     server = Server(create_app(node), node, shutdown=shutdown)
     await serve(server, lambda port: print(port, flush=True))
 

@@ -14,15 +14,15 @@ import uvloop
 
 from b3node.api.app import create_app
 from b3node.api.host_check import HostCheck
-from b3node.api.http_protocol import Wire, WireLimits
+from b3node.api.http_protocol import ConnectionLimits, HttpProtocol
 from b3node.api.server import Server, Shutdown
 from b3node.service import log
-from b3node.service.node import Limits, Node
+from b3node.service.node import Node, NodeLimits
 from tests.service.fakes import MODEL, FakeModel
 
 TIMEOUT = 10.0
-LIMITS, HOST_CHECK, WIRE = Limits(), HostCheck(), WireLimits()
-SHUTDOWN = Shutdown(drain_seconds=5.0, goodbye_seconds=1.0)
+LIMITS, HOST_CHECK, WIRE = NodeLimits(), HostCheck(), ConnectionLimits()
+SHUTDOWN = Shutdown(drain_seconds=5.0, halt_seconds=1.0)
 
 
 _ACTIVE: list[Running] = []
@@ -84,10 +84,10 @@ class Running:
 @contextmanager
 def serving(
     *models: FakeModel,
-    limits: Limits = LIMITS,
+    limits: NodeLimits = LIMITS,
     host_check: HostCheck = HOST_CHECK,
     shutdown: Shutdown = SHUTDOWN,
-    wire: WireLimits = WIRE,
+    wire: ConnectionLimits = WIRE,
     stall_seconds: float = 5.0,
 ) -> Iterator[Running]:
     """Serves the models; ends the node, and waits until it is gone."""
@@ -98,8 +98,8 @@ def serving(
     async def main() -> None:
         node = Node("n1", models, limits=limits)
         app = create_app(node, host_check, stall_seconds=stall_seconds)
-        protocol = type("QuickWire", (Wire,), {"limits": wire})
-        server = Server(app, node, shutdown=shutdown, wire=protocol)
+        protocol = type("QuickProtocol", (HttpProtocol,), {"limits": wire})
+        server = Server(app, node, shutdown=shutdown, protocol=protocol)
         running = Running(node, server, asyncio.get_running_loop())
         log.configure("debug", _write)
         started.append(running)

@@ -271,7 +271,7 @@ def test_a_request_is_one_line_in_the_log(node: Running) -> None:
     assert "Hello" not in str(line)
 
 
-def test_an_exchange_is_needed_around_the_routes() -> None:
+def test_the_application_has_every_route() -> None:
     """The application is made whole: a node in, an ASGI application out."""
     app = create_app(Node("n1", [FakeModel()]))
 

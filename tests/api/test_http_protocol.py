@@ -12,11 +12,11 @@ import pytest
 from uvicorn import Config
 from uvicorn.server import ServerState
 
-from b3node.api.http_protocol import Wire, WireLimits
+from b3node.api.http_protocol import ConnectionLimits, HttpProtocol
 from tests.api.serving import Line, Running, ask, get, post, serving
 from tests.service.fakes import FakeModel, Gate, finished, started, token
 
-LIMITS = WireLimits(
+LIMITS = ConnectionLimits(
     connections=24, head_seconds=0.3, body_seconds=0.3, linger_seconds=0.3, linger_bytes=4_000_000
 )
 BODY_LIMIT = 100_000
@@ -165,7 +165,7 @@ def test_a_body_has_a_deadline(node: Running) -> None:
 
 def test_a_body_that_makes_progress_may_take_longer() -> None:
     """Every so many bytes buy a second more."""
-    patient = WireLimits(body_seconds=0.2, body_rate=100)
+    patient = ConnectionLimits(body_seconds=0.2, body_rate=100)
     with serving(FakeModel(), wire=patient) as node, Line(node) as line:
         data = post({"input": "x" * 400})
         for start in range(0, len(data), 100):
@@ -181,7 +181,7 @@ def test_stray_bytes_behind_a_request_do_not_end_its_stream() -> None:
     """
     gate = Gate()
     model = FakeModel([started(), token("a"), gate, finished("stop", 1)])
-    with serving(model, wire=WireLimits(head_seconds=0.1)) as node, Line(node) as line:
+    with serving(model, wire=ConnectionLimits(head_seconds=0.1)) as node, Line(node) as line:
         line.send(post({"stream": True}))
         line.head()
         line.send(b"\r\n")
@@ -369,8 +369,8 @@ def test_one_peer_cannot_take_all_connections() -> None:
     """Peers on the network are counted by address; loopback, where all clients share one, is not."""
 
     async def story() -> list[bool]:
-        class Few(Wire):
-            limits = WireLimits(connections_per_peer=2)
+        class Few(HttpProtocol):
+            limits = ConnectionLimits(connections_per_peer=2)
 
         async def app(_scope: Any, _receive: Any, _send: Any) -> None: ...
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -11,9 +11,11 @@ from litestar import Request
 from litestar.exceptions import InternalServerException
 
 from b3node.api.exception_handlers import on_http_exception
-from b3node.api.headers import record_of
+from b3node.api.headers import principal_of, record_of
 from b3node.api.host_check import HostCheck
-from b3node.api.middleware import Exchange
+from b3node.api.middleware import RequestMiddleware
+from b3node.errors import Refusal
+from b3node.principal import LOCAL, Principal
 from b3node.service import log
 from b3node.service.node import Node
 from b3node.service.record import Record
@@ -43,9 +45,9 @@ def test_an_exception_that_comes_too_late_for_an_answer_is_logged(lines: list[st
     async def broken(*_: Any) -> None:
         raise RuntimeError("late")
 
-    exchange = Exchange(broken, Node("n1", []), HostCheck())
+    middleware = RequestMiddleware(broken, Node("n1", []), HostCheck())
     with pytest.raises(RuntimeError, match="late"):
-        asyncio.run(exchange(scope(), nothing, nothing))
+        asyncio.run(middleware(scope(), nothing, nothing))
     bug, request = map(json.loads, lines)
 
     assert bug["event"] == "bug"
@@ -61,15 +63,69 @@ def test_what_is_not_http_passes_through(lines: list[str]) -> None:
     async def application(given: Any, *_: Any) -> None:
         seen.append(given)
 
-    asyncio.run(Exchange(application, Node("n1", []), HostCheck())(scope(type="websocket"), nothing, nothing))
+    asyncio.run(
+        RequestMiddleware(application, Node("n1", []), HostCheck())(scope(type="websocket"), nothing, nothing)
+    )
 
     assert [given["type"] for given in seen] == ["websocket"]
     assert lines == []
 
 
+PRINCIPAL = Principal(organization="org_2", project="p", key_id="k", scopes=frozenset({"infer:read"}))
+
+
+def by_key(headers: Iterable[tuple[bytes, bytes]]) -> Principal:
+    """Authenticates the one key that there is."""
+    if (b"authorization", b"Bearer k") not in headers:
+        raise Refusal("unauthorized", "No key.")
+    return PRINCIPAL
+
+
+def test_every_request_has_the_principal_of_its_headers(lines: list[str]) -> None:
+    """The middleware sets it before the application runs; a request without one never gets there."""
+    seen: list[Any] = []
+    answers: list[Any] = []
+
+    async def application(given: Any, *_: Any) -> None:
+        seen.append(principal_of(given))
+
+    async def send(message: Any) -> None:
+        answers.append(message.get("status"))
+
+    middleware = RequestMiddleware(application, Node("n1", []), HostCheck(), by_key)
+    headers = [(b"host", b"localhost")]
+    asyncio.run(middleware(scope(headers=[*headers, (b"authorization", b"Bearer k")]), nothing, send))
+    asyncio.run(middleware(scope(headers=headers), nothing, send))
+
+    assert seen == [PRINCIPAL]
+    assert answers[0] == 401
+    assert json.loads(lines[1])["code"] == "unauthorized"
+
+
+def test_without_keys_every_request_is_the_local_principals(lines: list[str]) -> None:
+    """Its namespace is that of the one organization."""
+    seen: list[Principal] = []
+
+    async def application(given: Any, *_: Any) -> None:
+        seen.append(principal_of(given))
+
+    asyncio.run(RequestMiddleware(application, Node("n1", []), HostCheck())(scope(), nothing, nothing))
+
+    assert seen == [LOCAL]
+    assert LOCAL.namespace == "local"
+    assert len(lines) == 1
+
+
+def test_a_request_without_a_principal_is_a_bug() -> None:
+    """A route that asks for it before it is set says so at once."""
+    record = Record(request_id="req_x", timing=Stopwatch(lambda: 1.0), method="GET")
+    with pytest.raises(TypeError, match="not authenticated"):
+        principal_of(scope(state={"record": record}))
+
+
 def test_a_scope_without_a_record_is_a_bug() -> None:
-    """A route that was reached around the exchange says so at once."""
-    with pytest.raises(TypeError, match="Exchange"):
+    """A route that was reached around the middleware says so at once."""
+    with pytest.raises(TypeError, match="RequestMiddleware"):
         record_of(scope())
 
 

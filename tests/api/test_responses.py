@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from b3node.engine.messages import Token
-from b3node.service.node import Limits
+from b3node.service.node import NodeLimits
 from tests.api.serving import Line, Running, ask, frames, post, serving
 from tests.service.fakes import FakeModel, Gate, Step, finished, said, started, token
 
@@ -142,7 +142,7 @@ def test_a_storm_of_resets_leaves_nothing_behind() -> None:
     """Three hundred clients that send and vanish, before and in their streams: all slots are free again."""
     scripts: list[list[Step]] = [[started(), Gate()], [started(), token("a"), Gate()]]
     model = FakeModel(*(scripts[number % 2] for number in range(301)))
-    with serving(model, limits=Limits(requests=400)) as node:
+    with serving(model, limits=NodeLimits(requests=400)) as node:
         lines = [Line(node) for _ in range(300)]
         for line in lines:
             line.send(post({"stream": True}))
@@ -199,7 +199,7 @@ def test_a_full_node_answers_503_and_serves_again() -> None:
     """A request too many is refused at once with a time to wait; when one ends, the next is served."""
     gate = Gate()
     model = FakeModel([started(), gate, token("a"), finished("stop", 1)], said("b"))
-    with serving(model, limits=Limits(requests=1)) as node, Line(node) as line:
+    with serving(model, limits=NodeLimits(requests=1)) as node, Line(node) as line:
         line.send(post({}))
         assert gate.reached.wait(5)
         refused = ask(node, post({}))

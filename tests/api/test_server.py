@@ -61,7 +61,7 @@ def test_draining_lets_requests_finish_and_nobody_in() -> None:
 def test_a_drain_that_takes_too_long_ends_with_words() -> None:
     """When the time is up, streams end with their error event and bodies with 503; then the node is gone."""
     with serving(
-        FakeModel([started(), token("a"), Gate()]), shutdown=Shutdown(drain_seconds=0.2, goodbye_seconds=1.0)
+        FakeModel([started(), token("a"), Gate()]), shutdown=Shutdown(drain_seconds=0.2, halt_seconds=1.0)
     ) as node:
         with Line(node) as stream, Line(node) as body:
             stream.send(post({"stream": True}))
@@ -88,7 +88,7 @@ def wait_for_flights(node: Running, count: int) -> None:
 def test_a_reader_that_stalls_does_not_hold_the_end_up() -> None:
     """A stream whose client does not read cannot be told; it is cut off when the goodbye is over."""
     model = FakeModel([started(), *[token("x" * 4_000)] * 4_000])
-    with serving(model, shutdown=Shutdown(drain_seconds=0.1, goodbye_seconds=0.5), stall_seconds=60) as node:
+    with serving(model, shutdown=Shutdown(drain_seconds=0.1, halt_seconds=0.5), stall_seconds=60) as node:
         connection = socket.socket()
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         connection.connect(("127.0.0.1", node.port))

@@ -101,7 +101,7 @@ class FakeGeneration:
         self.cancelled.set()
 
 
-class FakeOutlet:
+class FakeFrameSink:
     """Keeps what is written."""
 
     def __init__(self) -> None:

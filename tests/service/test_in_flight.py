@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from b3node.errors import Refusal
-from b3node.service.in_flight import Flight
-from b3node.service.node import Limits, Node
+from b3node.principal import LOCAL
+from b3node.service.in_flight import InFlight
+from b3node.service.node import Node, NodeLimits
 from b3node.service.record import Record
 from b3node.service.timing import Stopwatch
 from tests.service.fakes import FakeGeneration, FakeModel, Gate
@@ -16,7 +17,7 @@ STOP = Refusal("node_unavailable", "stopping", retry_after=5)
 
 
 def node(**limits: Any) -> Node:
-    return Node("n1", [FakeModel(max_request_bytes=100)], limits=Limits(**limits))
+    return Node("n1", [FakeModel(max_request_bytes=100)], limits=NodeLimits(**limits))
 
 
 def record() -> Record:
@@ -28,13 +29,13 @@ async def never() -> None:
 
 
 def test_leaving_cancels_the_generation_and_gives_everything_back() -> None:
-    """However a flight ends, its generation is cancelled, its bytes and its place are free again."""
+    """However a request in flight ends, its generation is cancelled, its bytes and its place are free again."""
     here, generation = node(), FakeGeneration([])
 
     def fly() -> None:
-        with here.admit(record()) as flight:
-            flight.hold_bytes(50)
-            flight.started(generation)
+        with here.admit(record(), LOCAL) as in_flight:
+            in_flight.hold_bytes(50)
+            in_flight.attach(generation)
             raise RuntimeError("bug")
 
     with pytest.raises(RuntimeError, match="bug"):
@@ -42,18 +43,18 @@ def test_leaving_cancels_the_generation_and_gives_everything_back() -> None:
 
     assert generation.cancelled.is_set()
     assert here.in_flight == 0
-    with here.admit(record()) as flight:
-        flight.hold_bytes(8 * 100)
+    with here.admit(record(), LOCAL) as in_flight:
+        in_flight.hold_bytes(8 * 100)
 
 
 def test_halting_interrupts_a_wait() -> None:
-    """A flight that waits for the engine hears at once that the node stops."""
+    """A request in flight that waits for the engine hears at once that the node stops."""
 
     async def story() -> None:
-        flight = Flight(node(), record())
-        waiting = asyncio.ensure_future(flight.wait(never))
+        in_flight = InFlight(node(), record(), LOCAL)
+        waiting = asyncio.ensure_future(in_flight.wait(never))
         await asyncio.sleep(0)
-        flight.halt(STOP)
+        in_flight.halt(STOP)
         with pytest.raises(Refusal) as caught:
             await waiting
 
@@ -66,11 +67,11 @@ def test_halting_between_waits_shows_at_the_next_one() -> None:
     """A halt that comes while a frame is written does not cut it: the next wait raises."""
 
     async def story() -> None:
-        flight = Flight(node(), record())
-        flight.halt(STOP)
+        in_flight = InFlight(node(), record(), LOCAL)
+        in_flight.halt(STOP)
         await asyncio.sleep(0)
         with pytest.raises(Refusal) as caught:
-            await flight.wait(never)
+            await in_flight.wait(never)
 
         assert caught.value is STOP
 
@@ -81,10 +82,10 @@ def test_a_cancellation_from_outside_stays_one() -> None:
     """A client that leaves in the same moment as the node stops is a client that left."""
 
     async def story() -> None:
-        flight = Flight(node(), record())
-        waiting = asyncio.ensure_future(flight.wait(never))
+        in_flight = InFlight(node(), record(), LOCAL)
+        waiting = asyncio.ensure_future(in_flight.wait(never))
         await asyncio.sleep(0)
-        flight.halt(STOP)
+        in_flight.halt(STOP)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
@@ -96,15 +97,15 @@ def test_a_halt_leaves_an_outer_time_out_alone() -> None:
     """A time-out around a wait still tells a time-out from a halt."""
 
     async def story() -> None:
-        flight = Flight(node(), record())
+        in_flight = InFlight(node(), record(), LOCAL)
 
         async def wait(seconds: float) -> None:
             async with asyncio.timeout(seconds):
-                await flight.wait(never)
+                await in_flight.wait(never)
 
         with pytest.raises(TimeoutError):
             await wait(0.001)
-        asyncio.get_running_loop().call_soon(flight.halt, STOP)
+        asyncio.get_running_loop().call_soon(in_flight.halt, STOP)
         with pytest.raises(Refusal):
             await wait(5)
 
@@ -119,9 +120,9 @@ def test_the_node_halts_every_flight() -> None:
         heard: list[Refusal] = []
 
         async def fly() -> None:
-            with here.admit(record()) as flight:
+            with here.admit(record(), LOCAL) as in_flight:
                 try:
-                    await flight.wait(Gate().wait)
+                    await in_flight.wait(Gate().wait)
                 except Refusal as refusal:
                     heard.append(refusal)
 

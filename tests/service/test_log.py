@@ -10,6 +10,7 @@ import pytest
 import structlog
 
 from b3node.errors import Refusal
+from b3node.principal import LOCAL
 from b3node.service import log
 from b3node.service.record import Record
 from b3node.service.timing import Stopwatch
@@ -57,6 +58,22 @@ def test_the_level_says_whose_fault_it_was(lines: list[str], refusal: Refusal | 
     log.request(entry)
 
     assert json.loads(lines[0])["level"] == level
+
+
+@pytest.mark.parametrize("route", ["/healthz", "/readyz"])
+def test_probes_that_succeed_are_not_logged(lines: list[str], route: str) -> None:
+    """They come every few seconds; one that fails is a line like any other."""
+    log.request(record(route=route, status=200))
+    log.request(record(route=route, status=503))
+
+    assert [json.loads(line)["status"] for line in lines] == [503]
+
+
+def test_the_principal_is_no_field_of_the_line(lines: list[str]) -> None:
+    """A node without keys has one; a line says nothing by naming it."""
+    log.request(record(principal=LOCAL))
+
+    assert "principal" not in json.loads(lines[0])
 
 
 @pytest.mark.parametrize(
@@ -137,9 +154,9 @@ class Stuck(io.StringIO):
 
 
 def test_a_pipe_that_nobody_reads_stops_nobody() -> None:
-    """Lines are queued without waiting; what does not fit is dropped, and the drop is told."""
+    """LineWriter are queued without waiting; what does not fit is dropped, and the drop is told."""
     pipe = Stuck()
-    sink = log.Lines(pipe, capacity=4)
+    sink = log.LineWriter(pipe, capacity=4)
     for number in range(50):
         sink(str(number))
     pipe.unstuck.set()
@@ -157,7 +174,7 @@ def test_a_pipe_that_nobody_reads_stops_nobody() -> None:
 def test_closing_writes_what_is_queued() -> None:
     """Nothing that was queued is lost by an orderly end."""
     file = io.StringIO()
-    sink = log.Lines(file)
+    sink = log.LineWriter(file)
     for number in range(100):
         sink(str(number))
     sink.close()

@@ -3,9 +3,12 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+import structlog
 
 from b3node.errors import Refusal
-from b3node.service.node import Limits, Node
+from b3node.principal import LOCAL
+from b3node.service import log
+from b3node.service.node import Node, NodeLimits
 from b3node.service.record import Record
 from b3node.service.timing import Stopwatch
 from tests.service.fakes import FakeModel
@@ -30,24 +33,24 @@ def test_an_unknown_model_is_quoted_back_harmlessly() -> None:
 
 def test_a_full_node_asks_to_come_back() -> None:
     """Beyond the limit of requests in flight the answer is 503 with a time to wait, until one ends."""
-    node = Node("n1", [FakeModel()], limits=Limits(requests=2))
-    with node.admit(record()), node.admit(record()), pytest.raises(Refusal) as caught:
-        node.admit(record())
+    node = Node("n1", [FakeModel()], limits=NodeLimits(requests=2))
+    with node.admit(record(), LOCAL), node.admit(record(), LOCAL), pytest.raises(Refusal) as caught:
+        node.admit(record(), LOCAL)
 
     assert caught.value.code == "capacity_unavailable"
     assert caught.value.retry_after is not None
     assert node.in_flight == 0
-    with node.admit(record()):
+    with node.admit(record(), LOCAL):
         assert node.in_flight == 1
 
 
 def test_a_draining_node_lets_nobody_in() -> None:
     """Once the drain began, a new request is told that the node is unavailable, and to retry in 5 s."""
     node = Node("n1", [FakeModel()])
-    with node.admit(record()):
+    with node.admit(record(), LOCAL):
         node.drain()
         with pytest.raises(Refusal) as caught:
-            node.admit(record())
+            node.admit(record(), LOCAL)
 
         assert node.in_flight == 1
     assert caught.value.code == "node_unavailable"
@@ -56,8 +59,8 @@ def test_a_draining_node_lets_nobody_in() -> None:
 
 def test_bodies_in_memory_are_bounded_together() -> None:
     """Many clients that each send an allowed body cannot fill the memory; what is refused is not counted."""
-    node = Node("n1", [FakeModel(max_request_bytes=100)], limits=Limits(bodies=2))
-    with node.admit(record()) as first, node.admit(record()) as second:
+    node = Node("n1", [FakeModel(max_request_bytes=100)], limits=NodeLimits(bodies=2))
+    with node.admit(record(), LOCAL) as first, node.admit(record(), LOCAL) as second:
         first.hold_bytes(150)
         with pytest.raises(Refusal) as caught:
             second.hold_bytes(51)
@@ -66,6 +69,34 @@ def test_bodies_in_memory_are_bounded_together() -> None:
         second.hold_bytes(150)
 
     assert caught.value.code == "capacity_unavailable"
+
+
+def test_every_sink_has_every_finished_record() -> None:
+    """Sinks are asked in order, and one that fails keeps the record from no other."""
+    taken: list[tuple[str, Record]] = []
+
+    def broken(_: Record) -> None:
+        raise RuntimeError("full disk")
+
+    sinks = (
+        lambda given: taken.append(("first", given)),
+        broken,
+        lambda given: taken.append(("last", given)),
+    )
+    written: list[str] = []
+    log.configure("debug", written.append)
+    finished = record()
+    Node("n1", [], sinks=sinks).finish(finished)
+    structlog.reset_defaults()
+
+    assert taken == [("first", finished), ("last", finished)]
+    assert len(written) == 1
+    assert "RuntimeError: full disk" in written[0]
+
+
+def test_the_request_log_is_a_nodes_sink() -> None:
+    """Unless others are given."""
+    assert Node("n1", []).sinks == (log.request,)
 
 
 def test_the_largest_model_bounds_the_reading() -> None:
@@ -82,7 +113,7 @@ def test_drained_waits_for_the_last_flight() -> None:
     async def story() -> None:
         node = Node("n1", [FakeModel()])
         await asyncio.wait_for(node.drained(), 1)
-        with node.admit(record()):
+        with node.admit(record(), LOCAL):
             waiting = asyncio.create_task(node.drained())
             await asyncio.sleep(0)
             assert not waiting.done()

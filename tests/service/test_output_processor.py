@@ -17,7 +17,7 @@ from b3node.parse.deltas import CallArguments, CallEnd, CallStart, Delta, Reason
 from b3node.parse.parser import Parser
 from b3node.parse.text import TextParser
 from b3node.service.node import Node
-from b3node.service.output_processor import Telling
+from b3node.service.output_processor import OutputProcessor
 from b3node.service.record import Record
 from b3node.service.timing import Clock, Stopwatch
 from b3node.workers.served_model import Output
@@ -27,12 +27,12 @@ CLOCK = Clock(monotonic=lambda: 1.0, wall=lambda: 1_800_000_000.0)
 RESPONSE = "resp_01m5t5tmscqev5tf32q87tr1v5"
 
 
-def telling(parser: Parser | None = None, **known: Any) -> tuple[Telling, Record]:
+def processing(parser: Parser | None = None, **known: Any) -> tuple[OutputProcessor, Record]:
     record = Record(request_id="req_x", timing=Stopwatch(CLOCK.monotonic), method="POST", **known)
     request = Request(model=MODEL, input=(Message("user", (TextPart("hi"),)),))
-    skeleton = begin(request, response_id=RESPONSE, created_at=1)
-    return Telling(
-        Node("n1", [], clock=CLOCK), record, skeleton, parser or TextParser(), prompt_tokens=7
+    initial = begin(request, response_id=RESPONSE, created_at=1)
+    return OutputProcessor(
+        Node("n1", [], clock=CLOCK), record, initial, parser or TextParser(), prompt_tokens=7
     ), record
 
 
@@ -61,13 +61,13 @@ def batches(draw: st.DrawFn) -> tuple[str, list[tuple[Output, ...]]]:
 def test_any_company_of_tokens_tells_the_same_text(case: tuple[str, list[tuple[Output, ...]]]) -> None:
     """However tokens are cut and however many arrive at once, the response says the text, without a gap."""
     text, split = case
-    tale, record = telling()
-    events = tale.open()
+    processor, record = processing()
+    events = processor.open()
     for outputs in split:
-        events += tale.hear(outputs)
+        events += processor.feed(outputs)
     response = fold(events)
 
-    assert tale.ended
+    assert processor.ended
     assert numbers(events) == list(range(len(events)))
     assert isinstance(response.output[0], OutputMessage)
     assert response.output[0].content[0].text == text
@@ -78,9 +78,9 @@ def test_any_company_of_tokens_tells_the_same_text(case: tuple[str, list[tuple[O
 
 def test_tokens_that_arrive_together_are_one_delta() -> None:
     """A front that falls behind sends fewer, larger deltas instead of falling further behind."""
-    tale, _ = telling()
-    tale.open()
-    events = list(tale.hear((started(), token("a"), token("b"), token("c"))))
+    processor, _ = processing()
+    processor.open()
+    events = list(processor.feed((started(), token("a"), token("b"), token("c"))))
 
     assert [event.delta for event in events if isinstance(event, OutputTextDelta)] == ["abc"]
 
@@ -91,10 +91,10 @@ def test_tokens_that_arrive_together_are_one_delta() -> None:
 )
 def test_an_engine_that_cannot_go_on_is_a_refusal(reason: FinishReason, code: str) -> None:
     """What the engine could not begin or finish has the code that says whose turn it is to act."""
-    tale, _ = telling()
-    tale.open()
+    processor, _ = processing()
+    processor.open()
     with pytest.raises(Refusal) as caught:
-        list(tale.hear((finished(reason, 0),)))
+        list(processor.feed((finished(reason, 0),)))
 
     assert caught.value.code == code
     assert (caught.value.retry_after is not None) == (caught.value.status == 503)
@@ -102,13 +102,13 @@ def test_an_engine_that_cannot_go_on_is_a_refusal(reason: FinishReason, code: st
 
 def test_what_came_with_the_bad_news_is_not_lost() -> None:
     """Tokens that arrive in one step with the failure are told before it, and the numbers have no gap."""
-    tale, _ = telling()
-    events = tale.open()
-    heard = tale.hear((started(), token("half"), finished("failed", 1)))
+    processor, _ = processing()
+    events = processor.open()
+    later = processor.feed((started(), token("half"), finished("failed", 1)))
     try:
-        events += iter(heard)
+        events += iter(later)
     except Refusal as refusal:
-        events += tale.fail(refusal)
+        events += processor.fail(refusal)
 
     assert numbers(events) == list(range(len(events)))
     assert any(isinstance(event, OutputTextDelta) and event.delta == "half" for event in events)
@@ -118,10 +118,10 @@ def test_what_came_with_the_bad_news_is_not_lost() -> None:
 
 def test_a_failure_has_the_output_and_the_usage_so_far() -> None:
     """`response.failed` carries what was produced, counted to the last token, and `error` says why."""
-    tale, record = telling(stream=True)
-    events = tale.open()
-    events += tale.hear((started(), token("half"), token(" way")))
-    events += tale.fail(Refusal("infer_backend_unavailable", "The engine ended.", retry_after=3))
+    processor, record = processing(stream=True)
+    events = processor.open()
+    events += processor.feed((started(), token("half"), token(" way")))
+    events += processor.fail(Refusal("infer_backend_unavailable", "The engine ended.", retry_after=3))
     failed, error = events[-2:]
 
     assert isinstance(failed, ResponseFailed)
@@ -130,24 +130,24 @@ def test_a_failure_has_the_output_and_the_usage_so_far() -> None:
     assert failed.response.b3os is not None
     assert isinstance(error, StreamError)
     assert (error.code, error.error.code) == ("infer_backend_unavailable", "infer_backend_unavailable")
-    assert tale.ended
+    assert processor.ended
     assert (record.code, record.finish_reason) == ("infer_backend_unavailable", "failed")
 
 
 def test_a_client_that_leaves_is_charged_to_its_last_token() -> None:
     """The record counts along, so that it is right whenever the story breaks off."""
-    tale, record = telling()
-    tale.open()
-    list(tale.hear((started(5), token("a"), token("b"))))
+    processor, record = processing()
+    processor.open()
+    list(processor.feed((started(5), token("a"), token("b"))))
 
     assert (record.prompt_tokens, record.cached_tokens, record.output_tokens) == (7, 5, 2)
 
 
 def test_a_cut_answer_is_incomplete() -> None:
     """The end of the token budget, or of the context, is `incomplete` with its reason."""
-    tale, _ = telling()
-    events = tale.open()
-    events += tale.hear((started(), token("half"), finished("length", 1)))
+    processor, _ = processing()
+    events = processor.open()
+    events += processor.feed((started(), token("half"), finished("length", 1)))
     response = fold(events)
 
     assert response.status == "incomplete"
@@ -161,24 +161,24 @@ def test_queue_prefill_and_first_token_are_timed() -> None:
     record = Record(request_id="req_x", timing=Stopwatch(lambda: now[0]), method="POST")
     request = Request(model=MODEL, input=(Message("user", (TextPart("hi"),)),))
     now[0] = 0.010
-    tale = Telling(
+    processor = OutputProcessor(
         Node("n1", []),
         record,
         begin(request, response_id=RESPONSE, created_at=1),
         TextParser(),
         prompt_tokens=7,
     )
-    tale.open()
-    list(tale.hear((started().__class__(id=1, queue_seconds=0.004, cached_tokens=0),)))
+    processor.open()
+    list(processor.feed((started().__class__(id=1, queue_seconds=0.004, cached_tokens=0),)))
     now[0] = 0.050
-    list(tale.hear((token("a"),)))
+    list(processor.feed((token("a"),)))
     now[0] = 0.080
-    list(tale.hear((finished("stop", 1, cached_tokens=0),)))
+    list(processor.feed((finished("stop", 1, cached_tokens=0),)))
 
-    assert record.timing.of("queue") == pytest.approx(4)
-    assert record.timing.of("prefill") == pytest.approx(36)
-    assert record.timing.of("ttft") == pytest.approx(50)
-    assert record.timing.of("model") == pytest.approx(70)
+    assert record.timing.get("queue") == pytest.approx(4)
+    assert record.timing.get("prefill") == pytest.approx(36)
+    assert record.timing.get("ttft") == pytest.approx(50)
+    assert record.timing.get("model") == pytest.approx(70)
 
 
 class Thinker:
@@ -213,11 +213,11 @@ class Thinker:
 def test_the_tokens_of_a_thought_are_counted() -> None:
     """Each token that is part of a thought, its ends among them, however many arrive at once."""
     for size in (1, 3, 7):
-        tale, record = telling(parser=Thinker())
-        events = tale.open()
+        processor, record = processing(parser=Thinker())
+        events = processor.open()
         outputs: list[Output] = [*map(token, ["(", "a", "b", ")", "c"]), finished("stop", 6)]
         for start in range(0, len(outputs), size):
-            events += tale.hear(outputs[start : start + size])
+            events += processor.feed(outputs[start : start + size])
         usage = fold(events).usage
         assert usage is not None
         assert usage.output_tokens_details.reasoning_tokens == record.reasoning_tokens == 4
@@ -226,8 +226,8 @@ def test_the_tokens_of_a_thought_are_counted() -> None:
 @pytest.mark.parametrize("reason", ["stop", "length"])
 def test_a_call_that_was_broken_off_makes_the_response_incomplete(reason: FinishReason) -> None:
     """Also where the model ended by itself: a completed call has whole arguments."""
-    tale, _ = telling(parser=Thinker())
-    events = [*tale.open(), *tale.hear([token("!f"), token('{"a":'), finished(reason, 2)])]
+    processor, _ = processing(parser=Thinker())
+    events = [*processor.open(), *processor.feed([token("!f"), token('{"a":'), finished(reason, 2)])]
     response = fold(events)
     assert response.status == "incomplete"
     assert [item.status for item in response.output] == ["incomplete"]

@@ -11,13 +11,14 @@ from hypothesis import given, strategies as st
 
 from b3node.engine.messages import Finished, FinishReason, Token
 from b3node.errors import Code, Refusal
+from b3node.principal import LOCAL, Principal
 from b3node.service import log
-from b3node.service.node import Limits, Node
+from b3node.service.node import Node, NodeLimits
 from b3node.service.record import Record
-from b3node.service.respond import Stream, Whole, respond
+from b3node.service.respond import CompleteBody, Stream, respond
 from b3node.service.timing import Clock, Stopwatch
 from b3node.workers.served_model import Output
-from tests.service.fakes import MODEL, FakeModel, FakeOutlet, Gate, Step, finished, said, started, token
+from tests.service.fakes import MODEL, FakeFrameSink, FakeModel, Gate, Step, finished, said, started, token
 
 CLOCK = Clock(monotonic=lambda: 1.0, wall=lambda: 1_800_000_000.9)
 
@@ -31,10 +32,10 @@ def ask(model: FakeModel, data: bytes | None = None, **limits: Any) -> tuple[Any
     record = Record(request_id="req_x", timing=Stopwatch(CLOCK.monotonic), method="POST")
 
     async def story() -> Any:
-        node = Node("n1", [model], limits=Limits(**limits), clock=CLOCK)
-        with node.admit(record) as flight:
-            reply = await respond(node, flight, body() if data is None else data)
-            if isinstance(reply, Whole):
+        node = Node("n1", [model], limits=NodeLimits(**limits), clock=CLOCK)
+        with node.admit(record, LOCAL) as in_flight:
+            reply = await respond(node, in_flight, body() if data is None else data)
+            if isinstance(reply, CompleteBody):
                 return json.loads(reply.body)
             assert isinstance(reply, Stream)
             return await told(reply)
@@ -52,9 +53,9 @@ def parsed(frame: bytes) -> dict[str, Any]:
 
 async def told(stream: Stream) -> list[dict[str, Any]]:
     """The events of a stream, each of which was one write."""
-    outlet = FakeOutlet()
-    await stream.run(outlet)
-    return [parsed(frame) for frame in outlet.frames]
+    sink = FakeFrameSink()
+    await stream.run(sink)
+    return [parsed(frame) for frame in sink.frames]
 
 
 def refused(model: FakeModel, data: bytes | None = None, **limits: Any) -> Refusal:
@@ -102,6 +103,23 @@ def test_sampling_is_the_contracts_unless_asked_otherwise() -> None:
     assert (second.temperature, second.top_p, bounded) == (0.0, 0.5, 9)
     assert first.seed != second.seed
     assert namespace
+
+
+def test_the_principal_names_the_namespace() -> None:
+    """Requests share prefixes with those of their own organization only."""
+    model = FakeModel()
+    other = Principal(organization="org_2", project="p", key_id="k", scopes=frozenset())
+
+    async def story(principal: Principal) -> None:
+        record = Record(request_id="req_x", timing=Stopwatch(CLOCK.monotonic), method="POST")
+        node = Node("n1", [model], clock=CLOCK)
+        with node.admit(record, principal) as in_flight:
+            await respond(node, in_flight, body())
+
+    for principal in (LOCAL, other):
+        asyncio.run(story(principal))
+
+    assert [namespace for _, _, namespace in model.submitted] == ["local", "org_2"]
 
 
 PICTURE = {"role": "user", "content": [{"type": "input_image", "image_url": "https://example.com/a.png"}]}
@@ -250,8 +268,8 @@ def test_the_head_waits_for_the_first_token() -> None:
     async def story() -> None:
         node = Node("n1", [model], clock=CLOCK)
         record = Record(request_id="req_x", timing=Stopwatch(CLOCK.monotonic), method="POST")
-        with node.admit(record) as flight:
-            replying = asyncio.ensure_future(respond(node, flight, body(stream=True)))
+        with node.admit(record, LOCAL) as in_flight:
+            replying = asyncio.ensure_future(respond(node, in_flight, body(stream=True)))
             await asyncio.to_thread(gate.reached.wait, 5)
             assert not replying.done()
             gate.open()
@@ -275,7 +293,7 @@ def test_empty_tokens_count_as_the_first() -> None:
     frames, record = ask(FakeModel([started(), Token(1, b""), finished("stop", 1)]), body(stream=True))
 
     assert frames[-1]["type"] == "response.completed"
-    assert record.timing.of("ttft") is not None
+    assert record.timing.get("ttft") is not None
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -294,8 +312,8 @@ def test_a_halt_reaches_a_request_that_waits_for_the_engine(*, stream: bool) -> 
 
         halting = asyncio.create_task(halt())
         try:
-            with node.admit(record) as flight:
-                reply = await respond(node, flight, body(stream=stream))
+            with node.admit(record, LOCAL) as in_flight:
+                reply = await respond(node, in_flight, body(stream=stream))
                 assert isinstance(reply, Stream)
                 return await told(reply)
         except Refusal as refusal:

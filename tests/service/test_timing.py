@@ -26,8 +26,8 @@ def test_phases_are_milliseconds_from_the_head() -> None:
     with watch.phase("parse"):
         clock.now += 0.0021
 
-    assert pytest.approx(2.1) == watch.of("parse")
-    assert watch.of("queue") is None
+    assert pytest.approx(2.1) == watch.get("parse")
+    assert watch.get("queue") is None
     assert watch.header(total=True) == "parse;dur=2.1, total;dur=12.1"
 
 
@@ -51,7 +51,7 @@ def test_a_phase_counts_even_when_it_fails() -> None:
 def test_durations_are_fixed_point_and_never_negative(milliseconds: float) -> None:
     """Whatever a duration is, it is written in fixed point with one decimal, without sign or exponent."""
     watch = Stopwatch(Hands())
-    watch.note("queue", milliseconds)
+    watch.set("queue", milliseconds)
 
     assert re.fullmatch(r"queue;dur=\d+\.\d", watch.header(total=False))
 
@@ -73,8 +73,8 @@ def test_the_extension_has_the_first_token_on_streams_and_the_model_without() ->
     """`b3os.timing` carries `ttft_ms` on a stream and `model_ms` in a body, and the total in both."""
     clock = Hands()
     watch = Stopwatch(clock)
-    watch.note("ttft", 12.34)
-    watch.note("model", 56.78)
+    watch.set("ttft", 12.34)
+    watch.set("model", 56.78)
     clock.now += 0.1
 
     stream, body = watch.of_stream(), watch.of_body()

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from b3node.contract.request import Message, Request, TextPart
-from b3node.errors import Refusal
+from b3node.errors import BUSY_RETRY_SECONDS, Refusal
 from b3node.prompt.prepared import Prepared
 from b3node.workers import prepare_pool, supervisor
 from b3node.workers.messages import Broke, PrepareOrder
@@ -182,7 +182,10 @@ def test_a_request_that_the_machine_has_no_time_for_is_told_to_come_back(model: 
             await hold(first)
             with pytest.raises(Refusal) as caught:
                 await workers.prepare(saying("Hello!"), 4096)
-            assert (caught.value.code, caught.value.retry_after) == ("capacity_unavailable", 2)
+            assert (caught.value.code, caught.value.retry_after) == (
+                "capacity_unavailable",
+                BUSY_RETRY_SECONDS,
+            )
             assert text_of(await patiently(workers, "Hello!")) == "Hello!"
             assert workers.workers[0].pid != first
 
@@ -326,7 +329,10 @@ def test_waiting_for_a_worker_is_bounded(model: Path) -> None:
             await soon(lambda: workers.workers[0]._answer)
             with pytest.raises(Refusal) as caught:
                 await workers.prepare(saying("Hello!"), 4096)
-            assert (caught.value.code, caught.value.retry_after) == ("capacity_unavailable", 1)
+            assert (caught.value.code, caught.value.retry_after) == (
+                "capacity_unavailable",
+                BUSY_RETRY_SECONDS,
+            )
             busy.cancel()
 
     run(main())
