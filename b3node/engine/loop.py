@@ -21,7 +21,7 @@ from b3node.engine.messages import Cancel, Step, Submit
 from b3node.engine.plan import Plan
 from b3node.engine.sampling.constrained import draw
 from b3node.engine.sampling.constraint import Constrain, Constraint, ConstraintError, Grammar, unable
-from b3node.engine.sampling.sampler import BROKEN, Row, greedy
+from b3node.engine.sampling.sampler import NoToken, Row, greedy
 from b3node.engine.schedule.scheduler import Scheduler
 from b3node.engine.schedule.sequence import Sequence
 
@@ -152,7 +152,7 @@ class Loop:
     def _first(self, sequence: Sequence, row: Row) -> array[int]:
         """What follows first: what an answer must begin with, or what is drawn."""
         constraint, jump = sequence.constraint, self._jump
-        if constraint is None or jump is None or sequence.generated or greedy(row) == BROKEN:
+        if constraint is None or jump is None or sequence.generated or greedy(row) == NoToken.BROKEN:
             return self._next(sequence, row)
         return array("i", jump.over(constraint)) or self._next(sequence, row)
 

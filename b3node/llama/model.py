@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from b3node.engine.backend import CellsFullError, DecodeError
 from b3node.engine.plan import Chunk, Drop, Plan
-from b3node.engine.sampling.sampler import BROKEN, greedy
+from b3node.engine.sampling.sampler import NoToken, greedy
 from b3node.llama import library
 from b3node.llama.attention import kernel_is_slow
 from b3node.llama.context import Context
@@ -126,7 +126,7 @@ class Model:
         tokens = array("i", [0] * min(_PROOF, self.fit.batch, self.cells - 1))
         try:
             rows = self.backend.run(Plan(chunks=(Chunk(0, 0, tokens, logits=True),)))
-            if greedy(rows[0]) == BROKEN:
+            if greedy(rows[0]) == NoToken.BROKEN:
                 raise LoadError("the first decode gave no numbers: the weights are damaged, or overflow")
             self._measure(len(tokens))
             self.backend.run(Plan(moves=(Drop(0),)))

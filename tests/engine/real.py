@@ -13,7 +13,7 @@ from b3node.engine.backend import Rows
 from b3node.engine.loop import Loop
 from b3node.engine.messages import Cancel, Finished, Sampling, Started, Step, Submit
 from b3node.engine.plan import Plan
-from b3node.engine.sampling.sampler import BROKEN
+from b3node.engine.sampling.sampler import NoToken
 from b3node.llama.model import Model
 from b3node.workers.engine_process import _scheduler
 from b3node.workers.messages import EngineOrder
@@ -56,7 +56,7 @@ class _Recording(Loop):
         drawn = super()._draw(plan, rows)
         self.computed += plan.tokens
         for sequence, chunk in self._scheduler.draws(plan):
-            if (new := drawn[chunk.slot])[0] != BROKEN:
+            if (new := drawn[chunk.slot])[0] != NoToken.BROKEN:
                 left = sequence.limit - len(sequence.known)
                 self.said.setdefault(sequence.id, []).extend(new[:left])
         return drawn

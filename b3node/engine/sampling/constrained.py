@@ -16,7 +16,7 @@ model that has been shown what is wanted mostly keeps to it. So a token is drawn
 * Where few tokens are refused and they are known, they are masked and the draw is as free as any.
 
 Numbers come from the sequence's own generator, so a seed repeats a response. Where nothing is allowed the draw is a
-`DEAD_END`; a row that is not a distribution is `BROKEN`, as without a constraint.
+`NoToken.DEAD_END`; a row that is not a distribution is `NoToken.BROKEN`, as without a constraint.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from typing import Final
 import numpy as np
 
 from b3node.engine.messages import Sampling
-from b3node.engine.sampling.constraint import DEAD_END, Constraint, Ids, Mask
-from b3node.engine.sampling.sampler import BROKEN, Places, Row, Weights, greedy, sample, sharpness
+from b3node.engine.sampling.constraint import Constraint, Ids, Mask
+from b3node.engine.sampling.sampler import NoToken, Places, Row, Weights, greedy, sample, sharpness
 
 _FIRST: Final = (32, 512, 4096)
 """Sizes of the first blocks that are asked about: 32 tokens cost 0.03 ms, 512 0.15 ms, 4096 0.8 ms."""
@@ -57,7 +57,7 @@ def draw(row: Row, constraint: Constraint | None, sampling: Sampling, rng: rando
         rng: the sequence's; advanced by as many numbers as the draw takes.
 
     Returns:
-        A token id, `BROKEN`, or `DEAD_END`.
+        A token id, `NoToken.BROKEN`, or `NoToken.DEAD_END`.
     """
     if constraint is None:
         return _free(row, sampling, rng)
@@ -88,7 +88,7 @@ def _masking(row: Row, refused: Places, sampling: Sampling, rng: random.Random) 
 def _most_probable(row: Row, constraint: Constraint) -> int:
     """The allowed token with the largest logit."""
     free = greedy(row)
-    if free == BROKEN or _allowed(constraint, free):
+    if free == NoToken.BROKEN or _allowed(constraint, free):
         return free
     first = next(_descending(row))[: _FIRST[0]].astype(np.int32)
     if (allowed := constraint.allows(first)).any():
@@ -98,14 +98,14 @@ def _most_probable(row: Row, constraint: Constraint) -> int:
         allowed = constraint.allows(ids[block])
         if allowed.any():
             return int(ids[block[allowed.argmax()]])
-    return DEAD_END
+    return NoToken.DEAD_END
 
 
 def _sampled(row: Row, constraint: Constraint, sampling: Sampling, rng: random.Random) -> int:
     """A draw from softmax(row / temperature) over the allowed tokens, cut to their nucleus."""
     top = row.max()
     if not math.isfinite(top):
-        return BROKEN
+        return NoToken.BROKEN
     weights = Weights(row, top, sampling.temperature)
     token = weights.draw(rng.random)
     allowed = _allowed(constraint, token)
@@ -124,7 +124,7 @@ def _masked(
 ) -> int:
     """A draw from the nucleus of the allowed `ids`: the first of the `drawn` that is in it, else a new one."""
     if not ids.size or not np.isfinite(top := row[ids].max()):
-        return DEAD_END
+        return NoToken.DEAD_END
     weights = np.exp((row[ids].astype(np.float64) - top) * sharpness(sampling.temperature))
     order = np.argsort(-weights, kind="stable")
     cumulative = np.cumsum(weights[order])
@@ -155,7 +155,7 @@ class Search:
         self._rng = rng
 
     def go_on(self, weights: Weights, first: abc.Sequence[int]) -> int:
-        """A token, or `DEAD_END`. `first` was drawn from the `weights` of the whole row and is allowed, or is empty."""
+        """A token, or `NoToken.DEAD_END`. `first` was drawn from the `weights` of the whole row and is allowed, or is empty."""
         left: Weights | None = weights
         found = self._drawn(weights, first) if first else None
         for number, size in enumerate(_FIRST):
@@ -166,7 +166,7 @@ class Search:
                     break
                 left = self._narrowed(ids)
             if left is None or (left := self._without_refused(left, size)) is None:
-                return DEAD_END
+                return NoToken.DEAD_END
             found = self._drawn(left)
         return self._masked() if found is None else found
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -12,8 +12,6 @@ from b3node.engine.sampling.sampler import Places
 
 Ids = npt.NDArray[np.int32]
 Mask = npt.NDArray[np.bool_]
-DEAD_END: Final = -2
-"""Drawn where a constraint allows nothing that the model can say: its sequence ends, and nothing is wrong."""
 
 
 class Ahead(NamedTuple):

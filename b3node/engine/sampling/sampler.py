@@ -14,7 +14,7 @@ and costs 0.5 to 1.5 ms greedy and up to 60 ms for `top_p` alone; an argmax over
   reach top_p. Only the others, mostly a few hundred, are sorted; where logits are so flat that they are many, a
   histogram of the weights first finds where the nucleus ends.
 
-A row that is not a distribution (a NaN, or nothing finite) gives `BROKEN`: that sequence alone fails.
+A row that is not a distribution (a NaN, or nothing finite) gives `NoToken.BROKEN`: that sequence alone fails.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import itertools
 import math
 import random
 from collections.abc import Callable, Iterator, Sequence
+from enum import IntEnum
 from typing import Final
 
 import numpy as np
@@ -33,7 +34,17 @@ from b3node.engine.messages import Sampling
 Row = npt.NDArray[np.float32]
 Places = npt.NDArray[np.intp]
 _NONE: Final[Places] = np.empty(0, dtype=np.intp)
-BROKEN: Final = -1
+
+
+class NoToken(IntEnum):
+    """A draw that is no token; token ids are never negative."""
+
+    BROKEN = -1
+    """The row is not a distribution: it holds a NaN, or nothing finite."""
+    DEAD_END = -2
+    """The constraint allows no token of the vocabulary: the sequence ends, and nothing is wrong."""
+
+
 _BLOCK: Final = 1024
 _SHARPEST: Final = 1e9
 _LIGHT: Final = 4.0
@@ -55,9 +66,9 @@ _LIKELY: Final = 0.5
 
 
 def greedy(row: Row) -> int:
-    """The id of the largest logit (the lowest id among equals), or `BROKEN`."""
+    """The id of the largest logit (the lowest id among equals), or `NoToken.BROKEN`."""
     token = int(row.argmax())
-    return token if math.isfinite(row[token]) else BROKEN
+    return token if math.isfinite(row[token]) else NoToken.BROKEN
 
 
 def sample(row: Row, sampling: Sampling, uniform: float) -> int:
@@ -69,12 +80,12 @@ def sample(row: Row, sampling: Sampling, uniform: float) -> int:
         uniform: in [0, 1); decides the draw.
 
     Returns:
-        A token id, or `BROKEN`.
+        A token id, or `NoToken.BROKEN`.
     """
     temperature, top_p = sampling.temperature, sampling.top_p
     top = row.max()
     if not math.isfinite(top):
-        return BROKEN
+        return NoToken.BROKEN
     if top_p < _LIKELY:
         return _draw_nucleus(relative(row, top, temperature), top_p, uniform)
     number = itertools.chain((uniform,), _more(uniform)).__next__

@@ -34,8 +34,8 @@ from b3node.engine.cache.prefix_tree import Ids
 from b3node.engine.limits import EngineLimits
 from b3node.engine.messages import FinishReason, Step, Submit
 from b3node.engine.plan import Chunk, Plan
-from b3node.engine.sampling.constraint import DEAD_END, Constraint
-from b3node.engine.sampling.sampler import BROKEN
+from b3node.engine.sampling.constraint import Constraint
+from b3node.engine.sampling.sampler import NoToken
 from b3node.engine.schedule.chunking import Chunker
 from b3node.engine.schedule.queue import Queue
 from b3node.engine.schedule.sequence import Sequence
@@ -139,7 +139,7 @@ class Scheduler:
         return Plan(self.cells.take_moves(), tuple(chunks))
 
     def apply(self, plan: Plan, drawn: Mapping[int, Many[int]], *, now: float, seconds: float) -> Step:
-        """Takes in a computed plan: `drawn` maps a slot to its new tokens, the last of which may be `BROKEN` or `DEAD_END`.
+        """Takes in a computed plan: `drawn` maps a slot to its new tokens, the last of which may be `NoToken.BROKEN` or `NoToken.DEAD_END`.
 
         The first is drawn from the slot's row, or forced; those behind it are forced, or drawn from the rows behind
         drafted tokens. `seconds` is how long the step took. Returns all that the front must hear.
@@ -322,11 +322,11 @@ class Scheduler:
             self.cells.checkpoint(chunk.slot)
 
     def _append_all(self, sequence: Sequence, tokens: Many[int], now: float) -> bool:
-        """Appends new tokens to their sequence, and ends it where it ends; False where one is `BROKEN`."""
+        """Appends new tokens to their sequence, and ends it where it ends; False where one is `NoToken.BROKEN`."""
         if sequence.drafter is not None and tokens:
             self._fresh.append(sequence.drafter)
         for token in tokens:
-            if token == BROKEN:
+            if token == NoToken.BROKEN:
                 return False
             if (reason := self._append(sequence, token, now)) is not None:
                 self._finish(sequence, reason, now)
@@ -335,7 +335,7 @@ class Scheduler:
 
     def _append(self, sequence: Sequence, token: int, now: float) -> FinishReason | None:
         """Appends a token to its sequence; why the sequence ends with it, None if it does not."""
-        if token == DEAD_END:
+        if token == NoToken.DEAD_END:
             return "failed"
         sequence.append(token)
         if sequence.generated == 1:

@@ -17,7 +17,8 @@ from b3node.engine.guidance.repetition import TIMES, TOKENS
 from b3node.engine.guidance.token_table import Lexicon
 from b3node.engine.messages import Sampling
 from b3node.engine.sampling.constrained import draw
-from b3node.engine.sampling.constraint import DEAD_END, Ahead, ConstraintError
+from b3node.engine.sampling.constraint import Ahead, ConstraintError
+from b3node.engine.sampling.sampler import NoToken
 from b3node.parse.channels import Channels
 from tests.engine.fake_grammar import TextGrammar, everything, ids, lexicon, new, spell
 from tests.engine.sampling.test_constrained import chi_square
@@ -535,7 +536,7 @@ def test_where_the_grammar_allows_nothing_the_answer_ends() -> None:
 
     assert draw(row, guided, Sampling(0.0, 1.0, seed=0), random.Random(1)) == ord(">")
     for temperature in (0.0, 1.0):
-        assert draw(row, guided, Sampling(temperature, 1.0, seed=0), random.Random(1)) == DEAD_END
+        assert draw(row, guided, Sampling(temperature, 1.0, seed=0), random.Random(1)) == NoToken.DEAD_END
 
 
 # ----------------------------------------------------------------------------------------------------

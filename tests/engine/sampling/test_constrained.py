@@ -11,8 +11,7 @@ from hypothesis import given, settings, strategies as st
 from b3node.engine.messages import Sampling
 from b3node.engine.sampling import constrained
 from b3node.engine.sampling.constrained import Nucleus, Search, draw
-from b3node.engine.sampling.constraint import DEAD_END
-from b3node.engine.sampling.sampler import BROKEN, Weights
+from b3node.engine.sampling.sampler import NoToken, Weights
 from tests.engine.fake_constraint import FakeConstraint
 
 N_VOCAB = 50
@@ -199,7 +198,7 @@ def test_a_dead_end_is_told_from_a_broken_row(temperature, top_p, narrows) -> No
     row = np.random.default_rng(2).normal(0, 2, N_VOCAB).astype(np.float32)
     constraint = FakeConstraint(narrows=narrows)
 
-    assert draw(row, constraint, Sampling(temperature, top_p, seed=0), random.Random(1)) == DEAD_END
+    assert draw(row, constraint, Sampling(temperature, top_p, seed=0), random.Random(1)) == NoToken.DEAD_END
     assert constraint.accepted == []
 
 
@@ -210,7 +209,7 @@ def test_a_row_that_is_no_distribution_is_broken(value, temperature, top_p) -> N
     row = np.full(N_VOCAB, value, np.float32)
     constraint = FakeConstraint(range(N_VOCAB))
 
-    assert draw(row, constraint, Sampling(temperature, top_p, seed=0), random.Random(1)) == BROKEN
+    assert draw(row, constraint, Sampling(temperature, top_p, seed=0), random.Random(1)) == NoToken.BROKEN
     assert constraint.accepted == []
 
 
@@ -221,7 +220,7 @@ def test_impossible_tokens_are_never_drawn(temperature, top_p) -> None:
     row[10:20] = -np.inf
     constraint = FakeConstraint(range(10, 20))
 
-    assert draw(row, constraint, Sampling(temperature, top_p, seed=0), random.Random(1)) == DEAD_END
+    assert draw(row, constraint, Sampling(temperature, top_p, seed=0), random.Random(1)) == NoToken.DEAD_END
 
 
 @pytest.mark.parametrize(("temperature", "top_p"), [(0.0, 1.0), (0.7, 1.0), (0.7, 0.9)])

@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 
 from b3node.engine.messages import Sampling
 from b3node.engine.sampling import sampler
-from b3node.engine.sampling.sampler import BROKEN, Weights, greedy, sample
+from b3node.engine.sampling.sampler import NoToken, Weights, greedy, sample
 
 
 def nucleus(row, temperature, top_p):
@@ -116,16 +116,16 @@ def test_a_row_that_is_no_distribution_is_broken(bad) -> None:
     row = np.zeros(300, np.float32)
     row[5] = bad
 
-    assert greedy(row) == BROKEN
-    assert sample(row, Sampling(1.0, 0.9, seed=0), 0.1) == BROKEN
+    assert greedy(row) == NoToken.BROKEN
+    assert sample(row, Sampling(1.0, 0.9, seed=0), 0.1) == NoToken.BROKEN
 
 
 def test_a_row_without_any_chance_is_broken() -> None:
     """All logits at minus infinity leave nothing to draw."""
     row = np.full(300, -np.inf, np.float32)
 
-    assert greedy(row) == BROKEN
-    assert sample(row, Sampling(1.0, 1.0, seed=0), 0.1) == BROKEN
+    assert greedy(row) == NoToken.BROKEN
+    assert sample(row, Sampling(1.0, 1.0, seed=0), 0.1) == NoToken.BROKEN
 
 
 @pytest.mark.parametrize("top_p", [1.0, 0.9])
