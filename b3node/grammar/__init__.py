@@ -1,7 +1,7 @@
 """JSON Schema to GBNF, exactly or not at all."""
 
 from b3node.grammar.calls.arguments import Loosened
-from b3node.grammar.calls.grammar import Answer, CallGrammar, calls_gbnf
+from b3node.grammar.calls.grammar import CallGrammar, TextAnswer, calls_gbnf
 from b3node.grammar.compile import (
     conforms,
     json_object_gbnf,
@@ -16,13 +16,13 @@ from b3node.grammar.schema.relax import Loose
 
 __all__ = [
     "LIMITS",
-    "Answer",
     "CallGrammar",
     "Judge",
     "Limits",
     "Loose",
     "Loosened",
     "Marks",
+    "TextAnswer",
     "calls_gbnf",
     "check_schema",
     "conforms",

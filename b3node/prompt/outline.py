@@ -19,7 +19,7 @@ from b3node.contract.request import Effort, Request
 from b3node.dialects.dialect import PLAIN, Calls, Dialect, Hole, NamedBody, Pattern
 from b3node.dialects.outline import Outline, Reading, Thinking
 from b3node.errors import Refusal
-from b3node.grammar import LIMITS, Answer, CallGrammar, Limits, Loose, Marks, calls_gbnf
+from b3node.grammar import LIMITS, CallGrammar, Limits, Loose, Marks, TextAnswer, calls_gbnf
 from b3node.grammar.calls.answer import answer_gbnf
 from b3node.lru import LruCache
 from b3node.parse.markers import marked
@@ -105,7 +105,7 @@ class Outlines:
             dialect, end.thinking, end.answering, calling, texts, marked(end.begun, texts), silent
         )
         thinks = learned.thoughts is not None and (end.thinking or reasons(request.effort))
-        text = Answer(answer, end.answering, end.begun, thinks)
+        text = TextAnswer(answer, end.answering, end.begun, thinks)
         marks = Marks({special.text: special.id for special in specials}, self._ends)
         found = self._grammar(request, dialect, text, marks) if calling else None
         grammar = found.grammar if found else answer_gbnf(dialect, text, marks) if answer else None
@@ -122,7 +122,7 @@ class Outlines:
 
     # ------------------------------------------------------------------------------------------------ grammars
 
-    def _grammar(self, request: Request, dialect: Dialect, answer: Answer, marks: Marks) -> CallGrammar:
+    def _grammar(self, request: Request, dialect: Dialect, answer: TextAnswer, marks: Marks) -> CallGrammar:
         """The grammar of an answer that may call, from an earlier request if it asked for the same."""
         parallel = request.parallel_tool_calls and not (dialect.calls and dialect.calls.alone)
         key = msgspec.json.encode((dialect, request.tools, request.tool_choice, parallel, answer))

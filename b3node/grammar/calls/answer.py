@@ -1,11 +1,11 @@
-"""The grammar of an answer that calls nothing, with the markers that its dialect puts around the text."""
+"""Grammar of an answer without calls, with the markers that its dialect puts around the text."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from b3node.dialects.dialect import Dialect
-from b3node.grammar.calls.grammar import Answer
+from b3node.grammar.calls.grammar import TextAnswer
 from b3node.grammar.gbnf.rename import renamed
 from b3node.grammar.gbnf.rules import Row
 from b3node.grammar.gbnf.special_tokens import Marks
@@ -13,8 +13,8 @@ from b3node.grammar.gbnf.special_tokens import Marks
 _BLANK = r"[\n]{0,2}"
 
 
-def answer_gbnf(dialect: Dialect, answer: Answer, marks: Marks) -> str:
-    """The GBNF of an answer with a grammar, from where the prompt ends or a thought does.
+def answer_gbnf(dialect: Dialect, answer: TextAnswer, marks: Marks) -> str:
+    """Returns the GBNF of an answer with a grammar, from the end of the prompt or of the thinking on.
 
     Raises:
         ValueError: the answer has no grammar.
@@ -26,16 +26,19 @@ def answer_gbnf(dialect: Dialect, answer: Answer, marks: Marks) -> str:
     return "".join(f"{name} ::= {body}\n" for name, body in rules.items()) if rules else answer.grammar
 
 
-def _parts(dialect: Dialect, answer: Answer, marks: Marks) -> Iterator[str]:
-    """The symbols of the answer; the closing marker may be left out, because an end of generation serves as well."""
+def _parts(dialect: Dialect, answer: TextAnswer, marks: Marks) -> Iterator[str]:
+    """Yields the symbols of the answer.
+
+    The closing marker is optional, because an end of generation serves as well.
+    """
     text = dialect.text
-    if answer.thought:
+    if answer.thinking:
         yield _BLANK
     if text and not answer.inside:
-        skipped = (marker for marker in dialect.skipped if not answer.begun or answer.thought)
+        skipped = (marker for marker in dialect.skipped if not answer.begun or answer.thinking)
         yield from (_maybe(marks.row(marker)) for marker in skipped)
         begun = answer.begun if text.open.startswith(answer.begun) else ""
-        if begun and answer.thought:
+        if begun and answer.thinking:
             yield _maybe(marks.row(begun))
         yield from map(str, marks.row(text.open[len(begun) :]))
     yield "answer"
@@ -44,4 +47,5 @@ def _parts(dialect: Dialect, answer: Answer, marks: Marks) -> Iterator[str]:
 
 
 def _maybe(row: Row) -> str:
+    """Returns a row as an optional group."""
     return f"({' '.join(map(str, row))})?" if row else '""'

@@ -1,7 +1,8 @@
-"""The arguments of one function as a grammar: exact where that is possible, loosened and said so where not.
+"""Arguments of one function as a grammar: exact where that is possible, loosened and reported where not.
 
-A call's arguments are a JSON object, whatever the schema allows beside it. A schema that nothing can satisfy, or that is
-none, takes no request down: then any object may be written, and whoever judges the finished arguments says no.
+The arguments of a call are a JSON object, even if the schema allows other values too. A schema that nothing
+can satisfy, or that is malformed, does not fail the request: any object may be written then, and the judge
+rejects the finished arguments.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from b3node.dialects.dialect import (
     QuotedArguments,
     TaggedArguments,
 )
-from b3node.grammar.calls.argument_style import Spelled
-from b3node.grammar.calls.argument_styles import Keyword, Nested, Quoted, Tagged
+from b3node.grammar.calls.argument_style import ArgumentWriter
+from b3node.grammar.calls.argument_styles import KeywordWriter, NestedWriter, QuotedWriter, TaggedWriter
 from b3node.grammar.compile import resolver_of
 from b3node.grammar.constraints.closed_objects import (
     ClosedObjectResolver,
@@ -43,35 +44,36 @@ from b3node.grammar.schema.limits import Limits, check_printed, refusal, repeats
 from b3node.grammar.schema.relax import Loose, loosened
 
 NO_ARGUMENTS: Final[dict[str, object]] = {"type": "object", "additionalProperties": False}
-"""What a function takes that declares no parameters."""
-ANY: Final[dict[str, object]] = {"type": "object"}
-SHARE: Final = 4
-"""One function may take this part of the steps of a request."""
-PER_STEP: Final = 4
+"""Schema of the arguments of a function that declares no parameters."""
+ANY_OBJECT: Final[dict[str, object]] = {"type": "object"}
+"""Schema of any arguments."""
+MIN_FUNCTIONS_PER_BUDGET: Final = 4
+"""One function may take this fraction (1/n) of the steps of a request."""
+BYTES_PER_STEP: Final = 4
 """Bytes of schema and of grammar that count as a step: reading and printing are work too."""
 NOT_ENFORCED: Final = "this is not enforced while a call is written"
-UNSPELLABLE: Final = "the model's way of writing calls cannot be kept to this"
-_LONGER: Final = 1.2
-"""Bytes of a part with names of its own, for each byte of the grammar that it was."""
+NOT_WRITABLE: Final = "the model's way of writing calls cannot be kept to this"
+_RENAMED_BYTES_RATIO: Final = 1.2
+"""Bytes of a part whose rules were renamed, for each byte of the grammar that it was."""
 TOO_MUCH: Final = "the functions of this request take too long to compile, so any arguments may be written"
 TOO_LARGE: Final = "together with the other functions it is too large, so any arguments may be written"
 
 
-class Spelling(msgspec.Struct, frozen=True):
-    """How the calls of a dialect are written, and the special tokens that this takes."""
+class CallStyle(msgspec.Struct, frozen=True):
+    """Style in which a dialect writes calls, and the special tokens of its markers."""
 
     calls: Calls
     marks: Marks
 
     @property
     def arguments(self) -> Arguments:
-        """How arguments are written."""
+        """The style of the arguments."""
         body = self.calls.body
         return body.arguments if isinstance(body, NamedBody) else JsonArguments()
 
     @property
     def words(self) -> Mapping[str, str]:
-        """How true, false and null are written."""
+        """The names of true, false and null."""
         arguments = self.arguments
         python = isinstance(arguments, TaggedArguments) and arguments.python
         return PYTHON_WORDS if python or isinstance(arguments, KeywordArguments) else JSON_WORDS
@@ -81,11 +83,14 @@ class Spelling(msgspec.Struct, frozen=True):
         """The rules that all grammars of arguments share, by name."""
         rules = library.json_rules()
         return (
-            rules if self.words is JSON_WORDS else {**rules, "value": _respelled(rules["value"], self.words)}
+            rules
+            if self.words is JSON_WORDS
+            else {**rules, "value": _replace_words(rules["value"], self.words)}
         )
 
 
-def _respelled(body: str, words: Mapping[str, str]) -> str:
+def _replace_words(body: str, words: Mapping[str, str]) -> str:
+    """Returns a rule with the names of true, false and null replaced."""
     for word, other in words.items():
         body = body.replace(f'"{word}"', f'"{other}"')
     return body
@@ -94,8 +99,11 @@ def _respelled(body: str, words: Mapping[str, str]) -> str:
 class Loosened(msgspec.Struct, frozen=True):
     """A place of a function's schema that the grammar does not enforce.
 
-    `param` is the request's path of the schema (`tools[1].parameters`), `place` a JSON pointer in it
-    (`#/properties/to/pattern`, its last part the keyword; `#` for all of it), `why` words for people.
+    Args:
+        param: the path of the schema in the request (`tools[1].parameters`).
+        place: a JSON pointer into the schema (`#/properties/to/pattern`) whose last part is the keyword; `#`
+            is all of it.
+        why: the reason, for people.
     """
 
     param: str
@@ -107,7 +115,14 @@ class Loosened(msgspec.Struct, frozen=True):
 
 
 class Function(msgspec.Struct, frozen=True):
-    """A function that may be called: its place in the request, its name, the grammar of its arguments."""
+    """A function that may be called.
+
+    Args:
+        index: its place in the request.
+        name: its name.
+        arguments: the grammar of its arguments.
+        why: the reason for the places that the grammar does not enforce.
+    """
 
     index: int
     name: str
@@ -116,47 +131,52 @@ class Function(msgspec.Struct, frozen=True):
 
     @property
     def loosened(self) -> list[Loosened]:
-        """What its grammar does not enforce."""
+        """The places that its grammar does not enforce."""
         return [
             Loosened(f"tools[{self.index}].parameters", place, self.why) for place in self.arguments.loosened
         ]
 
-    def given_up(self, plain: Loose) -> Function:
-        """The function with any arguments, because the whole would be too large."""
+    def relaxed(self, plain: Loose) -> Function:
+        """Returns the function with any arguments, because the whole would be too large."""
         return Function(self.index, self.name, plain, TOO_LARGE)
 
-    def weight(self, limits: Limits) -> tuple[float, float, float]:
-        """How much of each bound of a whole grammar its part will take; names get longer there."""
+    def shares(self, limits: Limits) -> tuple[float, float, float]:
+        """Returns the shares of the bounds of a whole grammar that this part takes.
+
+        They are estimates, as names get longer in the whole.
+        """
         gbnf = self.arguments.gbnf
         return (
-            len(gbnf) * _LONGER / limits.grammar_bytes,
+            len(gbnf) * _RENAMED_BYTES_RATIO / limits.grammar_bytes,
             gbnf.count("\n") / limits.printed_rules,
             repeats(gbnf) / limits.repeats,
         )
 
 
-class Compilation:
-    """The compilation of the functions of one request, under one budget of steps.
+class FunctionCompiler:
+    """Compiler of the functions of one request, under one budget of steps.
 
     Args:
-        spelling: how arguments are written.
-        known: results of earlier requests.
+        style: how arguments are written.
+        known: results of earlier requests; it is added to.
         limits: bounds of each schema, and of the steps.
     """
 
-    def __init__(self, spelling: Spelling, known: MutableMapping[bytes, Loose], limits: Limits) -> None:
-        self._spelling = spelling
+    def __init__(self, style: CallStyle, known: MutableMapping[bytes, Loose], limits: Limits) -> None:
+        self._style = style
         self._known = known
         self._limits = limits
-        self._left = limits.steps
+        self._steps_left = limits.steps
 
     def functions(self, tools: Sequence[tuple[int, FunctionTool]]) -> list[Function]:
-        """Functions of the request, by their places in it, ready to be called.
+        """Returns functions of the request, given by their places in it, with their grammars.
 
-        The smallest are compiled first; where the steps do not suffice for all, the largest may get any arguments.
+        The smallest are compiled first. If the steps do not suffice for all, the largest may get any
+        arguments.
 
         Raises:
-            Refusal: `invalid_request` at `tools[i].parameters`: one is `strict`, and cannot be enforced exactly.
+            Refusal: `invalid_request` at `tools[i].parameters`: one is `strict`, and cannot be enforced
+                exactly.
         """
         encoded = [msgspec.json.encode(tool.parameters) for _, tool in tools]
         found: dict[int, Function] = {}
@@ -165,72 +185,80 @@ class Compilation:
         return [found[place] for place in range(len(tools))]
 
     def _function(self, index: int, tool: FunctionTool, schema: bytes) -> Function:
-        # Members in the client's order: it is the order in which a call's are written.
-        key = msgspec.json.encode((bool(tool.strict), self._spelling.arguments)) + schema
+        # Members keep the client's order, because calls are written in it.
+        """Returns one function, from the cache if it is known."""
+        key = msgspec.json.encode((bool(tool.strict), self._style.arguments)) + schema
         known = self._known.get(key)
         if known is not None:
             return Function(index, tool.name, known)
-        if self._left < len(schema) // PER_STEP and not tool.strict:
-            return Function(index, tool.name, Loose(anything(self._spelling, self._limits), ("#",)), TOO_MUCH)
-        self._left -= len(schema) // PER_STEP
-        enough = self._left >= self._limits.steps // SHARE
-        found = self._compiled(index, tool)
-        if enough:
+        if self._steps_left < len(schema) // BYTES_PER_STEP and not tool.strict:
+            return Function(index, tool.name, Loose(anything(self._style, self._limits), ("#",)), TOO_MUCH)
+        self._steps_left -= len(schema) // BYTES_PER_STEP
+        is_full_share = self._steps_left >= self._limits.steps // MIN_FUNCTIONS_PER_BUDGET
+        found = self._compile(index, tool)
+        if is_full_share:
             self._known[key] = found
         return Function(index, tool.name, found)
 
-    def _compiled(self, index: int, tool: FunctionTool) -> Loose:
+    def _compile(self, index: int, tool: FunctionTool) -> Loose:
         schema = tool.parameters
         if schema is None or declares_no_members(schema):
             schema = NO_ARGUMENTS
         if not tool.strict:
-            return self._loosely(schema)
+            return self._compile_loosely(schema)
         try:
-            return self._exactly(schema)
+            return self._compile_exactly(schema)
         except Inexact as error:
             raise refusal(error, f"tools[{index}].parameters") from None
 
-    def _exactly(self, schema: object) -> Loose:
+    def _compile_exactly(self, schema: object) -> Loose:
         notes: dict[str, None] = {}
-        text = self._written(schema, notes)
+        text = self._write(schema, notes)
         if notes:
-            raise Inexact(next(iter(notes)).removeprefix("#"), UNSPELLABLE)
+            raise Inexact(next(iter(notes)).removeprefix("#"), NOT_WRITABLE)
         return Loose(text, ())
 
-    def _loosely(self, schema: object) -> Loose:
+    def _compile_loosely(self, schema: object) -> Loose:
         notes: dict[str, None] = {}
 
         def write(narrower: object) -> str:
             notes.clear()
-            return self._written(narrower, notes)
+            return self._write(narrower, notes)
 
         try:
             found = loosened(schema, write)
         except Inexact:
-            return Loose(anything(self._spelling, self._limits), ("#",))
+            return Loose(anything(self._style, self._limits), ("#",))
         return Loose(found.gbnf, tuple(dict.fromkeys((*found.loosened, *notes))))
 
-    def _written(self, schema: object, notes: dict[str, None]) -> str:
-        """The grammar of a schema, on account of all steps. Raises `Inexact`."""
-        budget = Budget(max(0, min(self._left, self._limits.steps // SHARE)))
+    def _write(self, schema: object, notes: dict[str, None]) -> str:
+        """Returns the grammar of a schema and charges the steps for it. Raises `Inexact`."""
+        budget = Budget(max(0, min(self._steps_left, self._limits.steps // MIN_FUNCTIONS_PER_BUDGET)))
         before = budget.left
         try:
-            text = written(self._spelling, schema, notes, self._limits, budget)
+            text = write_arguments(self._style, schema, notes, self._limits, budget)
         finally:
-            self._left -= before - max(budget.left, 0)
-        self._left -= len(text) // PER_STEP
+            self._steps_left -= before - max(budget.left, 0)
+        self._steps_left -= len(text) // BYTES_PER_STEP
         return text
 
 
-def anything(spelling: Spelling, limits: Limits) -> str:
-    """The grammar of any arguments."""
-    return written(spelling, ANY, {}, limits, Budget(limits.steps))
+def anything(style: CallStyle, limits: Limits) -> str:
+    """Returns the grammar of any arguments."""
+    return write_arguments(style, ANY_OBJECT, {}, limits, Budget(limits.steps))
 
 
-def written(
-    spelling: Spelling, schema: object, notes: dict[str, None], limits: Limits, budget: Budget
+def write_arguments(
+    style: CallStyle, schema: object, notes: dict[str, None], limits: Limits, budget: Budget
 ) -> str:
-    """The grammar of the arguments that conform to a schema, but for the places that `notes` gets.
+    """Returns the grammar of the arguments that conform to a schema.
+
+    Args:
+        style: how arguments are written.
+        schema: of the arguments.
+        notes: gets the places that the grammar does not enforce.
+        limits: bounds of the grammar.
+        budget: spent by the compilation.
 
     Raises:
         Inexact: with the place and the reason.
@@ -239,9 +267,9 @@ def written(
         resolver = resolver_of(
             schema, limits, budget, SchemaResolver if allows_undeclared(schema) else ClosedObjectResolver
         )
-        compiler = Compiler(resolver, max_rules=limits.rules, max_states=limits.states, words=spelling.words)
-        row, found = _row(spelling, resolver, compiler)
-        text = compiler.printed(row, spelling.library)
+        compiler = Compiler(resolver, max_rules=limits.rules, max_states=limits.states, words=style.words)
+        row, found = _write_row(style, resolver, compiler)
+        text = compiler.printed(row, style.library)
     except TooLarge:
         raise Inexact("", "the patterns together need too many states") from None
     except RecursionError:
@@ -251,18 +279,20 @@ def written(
     return text
 
 
-def _row(spelling: Spelling, resolver: SchemaResolver, compiler: Compiler) -> tuple[Row, Mapping[str, None]]:
-    """The arguments in their spelling, and the places that it does not hold to."""
-    arguments, marks = spelling.arguments, spelling.marks
+def _write_row(
+    style: CallStyle, resolver: SchemaResolver, compiler: Compiler
+) -> tuple[Row, Mapping[str, None]]:
+    """Returns the row of the arguments in their style, and the places that it does not enforce."""
+    arguments, marks = style.arguments, style.marks
     match arguments:
         case JsonArguments():
             return compiler.value(lit(resolver.document.root), ("object",)), {}
         case TaggedArguments():
-            writer: Spelled = Tagged(resolver, compiler, marks, arguments)
+            writer: ArgumentWriter = TaggedWriter(resolver, compiler, marks, arguments)
         case KeywordArguments():
-            writer = Keyword(resolver, compiler, marks)
+            writer = KeywordWriter(resolver, compiler, marks)
         case QuotedArguments():
-            writer = Quoted(resolver, compiler, marks, arguments)
+            writer = QuotedWriter(resolver, compiler, marks, arguments)
         case NestedArguments():
-            writer = Nested(resolver, compiler, marks, arguments)
-    return writer.whole(), writer.notes
+            writer = NestedWriter(resolver, compiler, marks, arguments)
+    return writer.write(), writer.notes

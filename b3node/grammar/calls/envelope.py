@@ -1,4 +1,7 @@
-"""The outer layer of calls as rules: section, opening, name, closing, around arguments that are rules elsewhere."""
+"""Outer layer of calls as rules: section, opening, name and closing.
+
+The arguments inside are rules made elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -12,76 +15,84 @@ from b3node.grammar.gbnf.special_tokens import Marks
 from b3node.grammar.gbnf.strings import QUOTE, escaped, literal
 from b3node.grammar.gbnf.trie import Entry, trie
 
-IDS: Final = {
+ID_RULES: Final = {
     "call-id": "[a-zA-Z0-9]{9}",
     "short-id": "[a-zA-Z0-9]{1,9}",
     "call-index": "[0-9] | [1-9] [0-9]",
 }
-"""What is filled in and kept by nobody. Mistral's ids have exactly nine letters or digits; Cohere's count from 0."""
-_COUNTED_NAMES: Final = 256
-"""Names times calls up to which indices behind a name count up; beyond, any index may stand there."""
+"""Rules of ids and indices, which are filled in and not kept.
+
+Mistral's ids have exactly nine letters or digits; Cohere's count from 0.
+"""
+_MAX_INDEXED_NAMES: Final = 256
+"""Names times calls up to which indices after a name count up; with more any index may stand there."""
 _COMMA: Final[Row] = ('","', "ws")
 _BLANK: Final = r"[ \t\n\r]*"
 
 
 class CallRules:
-    """The writer of the calls of one answer.
+    """Writer of the calls of one answer.
 
     Args:
-        rules: where they are made.
-        calls: the dialect's spelling.
+        rules: the rules that are added to.
+        calls: the style of the dialect.
         marks: its special tokens.
         functions: the names that may be called, each with the symbol of its arguments.
-        most: calls that may follow one another.
+        max_calls: calls that may follow one another.
     """
 
     def __init__(
-        self, rules: Rules, calls: Calls, marks: Marks, functions: Sequence[tuple[str, str]], most: int
+        self, rules: Rules, calls: Calls, marks: Marks, functions: Sequence[tuple[str, str]], max_calls: int
     ) -> None:
         self._rules = rules
         self._calls = calls
         self._marks = marks
         self._functions = functions
-        self._most = 1 if calls.alone or marks.is_end(calls.close) else most
+        self._max_calls = 1 if calls.alone or marks.is_end(calls.close) else max_calls
 
-    def behind_head(self) -> Row:
-        """All calls, behind the section's beginning and the literal that the first call's opening begins with."""
+    def after_head(self) -> Row:
+        """Returns all calls, after the section's beginning and the opening's first literal."""
         opening = self._calls.open
-        return self._sequence(opening[1:] if head(self._calls) else opening)
+        return self._sequence(opening[1:] if opening_literal(self._calls) else opening)
 
-    def behind_marker(self) -> Row:
-        """The same, where whoever found the marker did not wait for the white space at its end.
+    def after_marker(self) -> Row:
+        """Returns all calls, after a marker that was found without the white space at its end.
 
-        A bare call is found by what its body begins with, as the model spelled it.
+        A bare call is found by the beginning of its body, as the model wrote it.
         """
         if self._calls.bare:
             return self._sequence((), begun=True)
-        marker = self._calls.section.open + head(self._calls)
+        marker = self._calls.section.open + opening_literal(self._calls)
         blank = marker[len(marker.rstrip()) :]
         again: Row = (self._rules.of((), (literal(blank),)),) if blank else ()
-        return (*again, *self.behind_head())
+        return (*again, *self.after_head())
 
     def _sequence(self, opening: Pattern, *, begun: bool = False) -> Row:
-        """The calls, the first of them opened by `opening`, or `begun` by a model; and the section's end."""
+        """Returns the calls and the section's end.
+
+        The first call is opened by `opening`, or `begun` by a model.
+        """
         end = self._marks.row(self._calls.section.close)
-        if not self._counts():
+        if not self._counts_indices():
             rest = Times(
-                self._rules.of((*self._between(), *self._call(self._calls.open, None))), 0, self._most - 1
+                self._rules.of((*self._between(), *self._call(self._calls.open, None))),
+                0,
+                self._max_calls - 1,
             )
-            return (*self._call(opening, None, begun=begun), *((rest,) if self._most > 1 else ()), *end)
+            return (*self._call(opening, None, begun=begun), *((rest,) if self._max_calls > 1 else ()), *end)
         after: Row = end
-        for index in range(self._most - 1, 0, -1):
+        for index in range(self._max_calls - 1, 0, -1):
             more = (*self._between(), *self._call(self._calls.open, index), *after)
             after = (self._rules.of(end, more),)
         return (*self._call(opening, 0, begun=begun), *after)
 
-    def _counts(self) -> bool:
-        """Whether a call is written otherwise for each index."""
+    def _counts_indices(self) -> bool:
+        """Returns True if each call is written with its own index."""
         if _has_index(self._calls.open):
             return True
         body = self._calls.body
-        behind_name = isinstance(body, NamedBody) and _has_index(body.between)
-        return behind_name and self._most * len(self._functions) <= _COUNTED_NAMES
+        after_name = isinstance(body, NamedBody) and _has_index(body.between)
+        return after_name and self._max_calls * len(self._functions) <= _MAX_INDEXED_NAMES
 
     def _between(self) -> Row:
         return self._marks.row(self._calls.between)
@@ -121,30 +132,35 @@ class CallRules:
         return ('"{"', *before, *name, *names, *after, '"}"')
 
     def _begun(self, name: str) -> Row:
-        """A first member's name up to its value, with the white space, and the member before it, of the model's own."""
+        """Returns a first member's name up to its value.
+
+        The white space, and the member before it, are the model's own.
+        """
         key, value = (QUOTE + literal(word) + QUOTE for word in CALL_TYPE)
         leading = self._rules.of((), (_BLANK, key, _BLANK, '":"', _BLANK, value, _BLANK, '","'))
         return (leading, _BLANK, literal('"' + escaped(name) + '"'), _BLANK, '":"', _BLANK)
 
     def _named(self, then: Callable[[str], Row]) -> Row:
-        """A name as a JSON string, and what follows it."""
+        """Returns a name as a JSON string, and the row after it."""
         return (QUOTE, *self._names(lambda symbol: (QUOTE, *then(symbol)), escaped))
 
-    def _names(self, then: Callable[[str], Row], spelled: Callable[[str], str]) -> Row:
-        entries: list[Entry] = [(spelled(name), then(symbol)) for name, symbol in self._functions]
+    def _names(self, then: Callable[[str], Row], escape: Callable[[str], str]) -> Row:
+        """Returns the names as a trie, each with the row after it."""
+        entries: list[Entry] = [(escape(name), then(symbol)) for name, symbol in self._functions]
         return trie(self._rules, entries)
 
 
-def head(calls: Calls) -> str:
-    """The literal that a call's opening begins with."""
+def opening_literal(calls: Calls) -> str:
+    """Returns the literal that a call's opening begins with."""
     first = calls.open[0] if calls.open else ""
     return first if isinstance(first, str) else ""
 
 
 def _has_index(pattern: Pattern) -> bool:
+    """Returns True if the pattern has a hole for an index."""
     return any(isinstance(part, Hole) and part.kind == "index" for part in pattern)
 
 
 def _member(name: str) -> Row:
-    """A member's name, up to its value."""
+    """Returns a member's name, up to its value."""
     return (literal('"' + escaped(name) + '":'), "ws")

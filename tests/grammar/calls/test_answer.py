@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from b3node.dialects.dialect import PLAIN, Dialect, Span
-from b3node.grammar import Answer, Marks
+from b3node.grammar import Marks, TextAnswer
 from b3node.grammar.calls.answer import answer_gbnf
 
 HARMONY = Dialect(text=Span("<|c|>final<|m|>", "<|e|>"), skipped=("<|s|>assistant",))
@@ -17,17 +17,17 @@ NONE = Marks({})
 @pytest.mark.parametrize(
     ("dialect", "answer", "marks", "root"),
     [
-        (PLAIN, Answer(JSON), NONE, '"1" r1'),
-        (PLAIN, Answer(JSON, thought=True), NONE, r"[\n]{0,2} answer"),
-        (HARMONY, Answer(JSON, inside=True), NONE, 'answer ("<|e|>")?'),
-        (HARMONY, Answer(JSON, begun="<|s|>assistant"), MARKS, '<[4]> "final" <[5]> answer (<[6]>)?'),
+        (PLAIN, TextAnswer(JSON), NONE, '"1" r1'),
+        (PLAIN, TextAnswer(JSON, thinking=True), NONE, r"[\n]{0,2} answer"),
+        (HARMONY, TextAnswer(JSON, inside=True), NONE, 'answer ("<|e|>")?'),
+        (HARMONY, TextAnswer(JSON, begun="<|s|>assistant"), MARKS, '<[4]> "final" <[5]> answer (<[6]>)?'),
         (
             HARMONY,
-            Answer(JSON, thought=True),
+            TextAnswer(JSON, thinking=True),
             MARKS,
             r'[\n]{0,2} (<[7]> "assistant")? <[4]> "final" <[5]> answer (<[6]>)?',
         ),
-        (Dialect(text=Span(">>>all\n", "")), Answer(JSON, begun=">>>"), NONE, '"all\\x0A" answer'),
+        (Dialect(text=Span(">>>all\n", "")), TextAnswer(JSON, begun=">>>"), NONE, '"all\\x0A" answer'),
     ],
 )
 def test_an_answer_stands_within_its_markers(dialect, answer, marks, root) -> None:
@@ -38,4 +38,4 @@ def test_an_answer_stands_within_its_markers(dialect, answer, marks, root) -> No
 def test_free_text_has_no_frame() -> None:
     """There is nothing to put markers around."""
     with pytest.raises(ValueError, match="no grammar"):
-        answer_gbnf(PLAIN, Answer(), NONE)
+        answer_gbnf(PLAIN, TextAnswer(), NONE)

@@ -29,7 +29,7 @@ from b3node.dialects.dialect import (
 )
 from b3node.dialects.outline import Reading, begun_as
 from b3node.errors import Refusal
-from b3node.grammar import LIMITS, Answer, Loose, Marks, calls_gbnf, json_object_gbnf, judge
+from b3node.grammar import LIMITS, Loose, Marks, TextAnswer, calls_gbnf, json_object_gbnf, judge
 from tests.grammar.callers import AUTO, REQUIRED, Model, calls_in, required, told
 from tests.grammar.schemas import NAMES, schemas
 from tests.parse.families import FAMILIES, TOOLS, names
@@ -368,19 +368,19 @@ def test_a_bare_call_goes_on_however_its_body_was_begun(engine, begun) -> None:
 def test_an_answer_in_a_format_or_a_call(engine) -> None:
     """With an answer's grammar, what is written is one of the two from the beginning."""
     dialect = Dialect(calls=GENERIC, text=Span("<final>", "</final>"))
-    found = calls_gbnf(dialect, BOTH, AUTO, answer=Answer(json_object_gbnf()))
+    found = calls_gbnf(dialect, BOTH, AUTO, answer=TextAnswer(json_object_gbnf()))
     assert not found.triggered
     assert engine.takes(found.grammar, ONE)
     assert engine.takes(found.grammar, '<final>{"a": true}</final>')
     assert not engine.takes(found.grammar, '{"a": true}')
-    inside = calls_gbnf(dialect, BOTH, AUTO, answer=Answer(json_object_gbnf(), inside=True)).grammar
+    inside = calls_gbnf(dialect, BOTH, AUTO, answer=TextAnswer(json_object_gbnf(), inside=True)).grammar
     assert engine.takes(inside, '{"a": true}</final>')
 
 
 def test_words_of_an_answer_are_json_beside_calls_in_python(engine) -> None:
     """Rules of the same name in both do not meet."""
     calls = Calls(NamedBody((), KeywordArguments()), open=("!",))
-    found = calls_gbnf(Dialect(calls=calls), [taking({})], AUTO, answer=Answer(json_object_gbnf()))  # fmt: skip
+    found = calls_gbnf(Dialect(calls=calls), [taking({})], AUTO, answer=TextAnswer(json_object_gbnf()))  # fmt: skip
     assert engine.takes(found.grammar, '{"a": true}')
     assert engine.takes(found.grammar, "!f(a=True)")
     assert not engine.takes(found.grammar, '{"a": True}')
@@ -388,7 +388,7 @@ def test_words_of_an_answer_are_json_beside_calls_in_python(engine) -> None:
 
 def test_a_forced_call_leaves_no_room_for_an_answer(engine) -> None:
     """Whatever format it would have."""
-    gbnf = calls_gbnf(Dialect(calls=GENERIC), BOTH, REQUIRED, answer=Answer(json_object_gbnf())).grammar
+    gbnf = calls_gbnf(Dialect(calls=GENERIC), BOTH, REQUIRED, answer=TextAnswer(json_object_gbnf())).grammar
     assert not engine.takes(gbnf, "{}")
 
 
@@ -396,11 +396,11 @@ def test_what_the_prompt_has_begun_is_not_written_again(engine) -> None:
     """Behind a thought it is, because then the marker begins anew; line ends may stand there too."""
     calls = Calls(NamedBody(("\n",), JsonArguments()), open=(">>>",))
     dialect = Dialect(calls=calls, text=Span(">>>all\n", ""))
-    at_once = calls_gbnf(dialect, BOTH, AUTO, answer=Answer(json_object_gbnf(), begun=">>>")).grammar
+    at_once = calls_gbnf(dialect, BOTH, AUTO, answer=TextAnswer(json_object_gbnf(), begun=">>>")).grammar
     assert engine.takes(at_once, "ping\n{}")
     assert engine.takes(at_once, "all\n{}")
     assert not engine.takes(at_once, ">>>ping\n{}")
-    later = calls_gbnf(dialect, BOTH, REQUIRED, answer=Answer(begun=">>>", thought=True)).grammar
+    later = calls_gbnf(dialect, BOTH, REQUIRED, answer=TextAnswer(begun=">>>", thinking=True)).grammar
     assert engine.takes(later, "ping\n{}")
     assert engine.takes(later, "\n\n>>>ping\n{}")
 
