@@ -348,7 +348,7 @@ def _running(count: int, n_vocab: int) -> Scheduler:
 
 def _apply(scheduler: Scheduler, plan: Plan) -> Step:
     drawn = {chunk.slot: [TOKEN] for _, chunk in scheduler.draws(plan)}
-    return scheduler.apply(plan, drawn, now=0.0, seconds=STEP_SECONDS)
+    return scheduler.apply(plan, drawn, seconds=STEP_SECONDS)
 
 
 def _turn(loop: Loop) -> None:

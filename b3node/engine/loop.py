@@ -88,7 +88,7 @@ class Loop:
                 case Submit():
                     self._scheduler.submit(message, now, self._constraint(message))
                 case Cancel():
-                    self._scheduler.cancel(message.id, now)
+                    self._scheduler.cancel(message.id)
         return True
 
     def _constraint(self, submit: Submit) -> Constraint | None:
@@ -122,12 +122,11 @@ class Loop:
             self._tell()
             rows = self._backend.rows()
         except CellsFullError:
-            return self._scheduler.on_cache_full(plan, now=self._clock())
+            return self._scheduler.on_cache_full(plan)
         except DecodeError:
-            return self._scheduler.on_decode_error(plan, now=self._clock())
+            return self._scheduler.on_decode_error(plan)
         drawn = self._draw(plan, rows)
-        now = self._clock()
-        return self._scheduler.apply(plan, drawn, now=now, seconds=now - begun)
+        return self._scheduler.apply(plan, drawn, seconds=self._clock() - begun)
 
     def _draw(self, plan: Plan, rows: Rows) -> dict[int, Many[int]]:
         """The new tokens for each slot that asked for rows."""

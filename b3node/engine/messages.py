@@ -109,21 +109,14 @@ could not decode this sequence, or not keep it to its grammar."""
 
 
 class Finished(msgspec.Struct, frozen=True, array_like=True):
-    """The last word on a sequence; counts are tokens.
-
-    `prompt_tokens` is the length of the prompt, `processed_tokens` how many of them were computed or
-    served from the cache before the end, `output_tokens` how many were generated (an end-of-generation
-    token included).
-    """
+    """The last message about a sequence; counts are tokens."""
 
     id: int
     reason: FinishReason
     prompt_tokens: int
-    processed_tokens: int
     cached_tokens: int
     output_tokens: int
-    prefill_seconds: float
-    decode_seconds: float
+    """Generated tokens, an end-of-generation token among them."""
 
 
 class Step(msgspec.Struct, frozen=True, tag="step", array_like=True):

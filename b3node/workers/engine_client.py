@@ -36,7 +36,7 @@ from b3node.workers.mailbox import Mailbox
 from b3node.workers.messages import EngineOrder
 from b3node.workers.prestart import ENGINE
 from b3node.workers.quarantine import Suspects, digest, refused
-from b3node.workers.served_model import ModelFacts, State
+from b3node.workers.served_model import EngineLoad, ModelFacts, State
 from b3node.workers.supervisor import Supervisor
 from b3node.workers.timeouts import Patience
 from b3node.workers.tunables import tunables
@@ -83,6 +83,7 @@ class EngineClient:
         self._owes_since: float | None = None
         self._usual_step: float | None = None
         self._last_token = float("-inf")
+        self._last_step: Step | None = None
         self._load_began = time.monotonic()
         self._restarted = False
         self.settled = asyncio.Event()
@@ -103,6 +104,12 @@ class EngineClient:
     def pid(self) -> int | None:
         """The engine's process id."""
         return self._child.pid
+
+    @property
+    def load(self) -> EngineLoad | None:
+        """The engine's load at its last step; None before the first one since its start."""
+        step = self._last_step
+        return None if step is None else EngineLoad(step.running, step.waiting)
 
     def start(self) -> None:
         """Starts the process and its watchdog."""
@@ -217,6 +224,7 @@ class EngineClient:
                 _log.error("model_not_loaded", model=self._model, reason=reason)
 
     def _step(self, step: Step) -> None:
+        self._last_step = step
         now = time.monotonic()
         if step.tokens:
             self._last_token = now
@@ -278,6 +286,7 @@ class EngineClient:
             self.state = "restarting" if again else "failed"
             self._load_began = time.monotonic()
         self._restarted = again
+        self._last_step = None
         self.settled.set()
         self._accuse()
         self._fail_all()

@@ -15,7 +15,7 @@ from b3node.workers.engine_client import EngineClient, down
 from b3node.workers.mailbox import Mailbox
 from b3node.workers.messages import EngineOrder, PrepareOrder
 from b3node.workers.prepare_pool import PreparePool
-from b3node.workers.served_model import ModelFacts, State
+from b3node.workers.served_model import EngineLoad, ModelFacts, State
 from b3node.workers.timeouts import Patience
 
 
@@ -58,6 +58,11 @@ class FleetModel:
     def facts(self) -> ModelFacts | None:
         """What the engine said when it became ready last; None before the first time."""
         return self.engine.facts
+
+    @property
+    def load(self) -> EngineLoad | None:
+        """The engine's load at its last step; None before the first one since its start."""
+        return self.engine.load
 
     @property
     def traits(self) -> Traits | None:

@@ -31,6 +31,13 @@ class ModelFacts(msgspec.Struct, frozen=True):
     load_seconds: float
 
 
+class EngineLoad(msgspec.Struct, frozen=True):
+    """The sequences in an engine at the end of its last step."""
+
+    running: int
+    waiting: int
+
+
 Output = Started | Token | Finished
 
 
@@ -74,6 +81,11 @@ class ServedModel(Protocol):
     @property
     def facts(self) -> ModelFacts | None:
         """What the engine said when it became ready last; None before the first time."""
+        ...
+
+    @property
+    def load(self) -> EngineLoad | None:
+        """The engine's load at its last step; None before the first one since its start."""
         ...
 
     @property

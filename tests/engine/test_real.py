@@ -89,6 +89,7 @@ def test_a_slot_forgets_who_was_in_it(zoo: Zoo, arch: Arch) -> None:
     with loaded(path, msgspec.structs.replace(EXACT, parallel=1)) as model:
         engine = Engine(model, tick=0.3)
         engine.step(submit(100, prompts[0]))
+        assert 0 < engine.computed < 300
         engine.step(Cancel(100), submit(101, prompts[2], namespace="other"))
         engine.step(Cancel(101))
         for number, prompt in prompts.items():
@@ -96,7 +97,6 @@ def test_a_slot_forgets_who_was_in_it(zoo: Zoo, arch: Arch) -> None:
         judge(engine, path, prompts)
         for request in (100, 101):
             assert engine.finished[request].reason == "cancelled"
-            assert 0 < engine.finished[request].processed_tokens < 300
 
 
 @ALL
@@ -284,7 +284,7 @@ def test_a_prompt_that_no_model_can_read_fails_alone(zoo: Zoo, arch: Arch, token
         engine.serve(submit(0, prompts[0]), submit(1, tokens))
         judge(engine, path, prompts)
         assert engine.finished[1].reason == "failed"
-        assert engine.finished[1].processed_tokens == 0
+        assert engine.finished[1].output_tokens == 0
 
 
 @pytest.mark.parametrize("flash_attention", [True, False])

@@ -12,7 +12,7 @@ from b3node.engine.messages import Finished, FinishReason, Sampling, Started, To
 from b3node.errors import Refusal
 from b3node.prompt.prepared import Prepared
 from b3node.prompt.traits import Traits
-from b3node.workers.served_model import ModelFacts, Output, State
+from b3node.workers.served_model import EngineLoad, ModelFacts, Output, State
 
 MODEL = "tests/echo"
 
@@ -66,11 +66,8 @@ def finished(
         id=1,
         reason=reason,
         prompt_tokens=prompt_tokens,
-        processed_tokens=prompt_tokens,
         cached_tokens=cached_tokens,
         output_tokens=output_tokens,
-        prefill_seconds=0.01,
-        decode_seconds=0.02,
     )
 
 
@@ -141,6 +138,7 @@ class FakeModel:
             description="fake",
             load_seconds=0.1,
         )
+        self.load: EngineLoad | None = None
         self.scripts = list(scripts) or [said("Hell", "o", "!")]
         self.prompt_tokens = prompt_tokens
         self.generations: list[FakeGeneration] = []

@@ -11,6 +11,7 @@ from b3node.service import log
 from b3node.service.node import Node, NodeLimits
 from b3node.service.record import Record
 from b3node.service.timing import Stopwatch
+from b3node.workers.served_model import EngineLoad
 from tests.service.fakes import FakeModel
 
 
@@ -97,6 +98,17 @@ def test_every_sink_has_every_finished_record() -> None:
 def test_the_request_log_is_a_nodes_sink() -> None:
     """Unless others are given."""
     assert Node("n1", []).sinks == (log.request,)
+
+
+def test_the_load_of_every_model_can_be_read() -> None:
+    """A node knows how many sequences run and wait in each engine, as of its last step."""
+    busy, idle = FakeModel(name="busy"), FakeModel(name="idle")
+    busy.load = EngineLoad(running=2, waiting=1)
+
+    assert {model.id: model.load for model in Node("n1", [busy, idle]).models.values()} == {
+        "busy": EngineLoad(running=2, waiting=1),
+        "idle": None,
+    }
 
 
 def test_the_largest_model_bounds_the_reading() -> None:

@@ -282,7 +282,7 @@ def test_the_head_waits_for_the_first_token() -> None:
 
 def test_an_answer_of_nothing_still_has_a_head() -> None:
     """A model that ends at once gives one empty message, streamed or not."""
-    frames, _ = ask(FakeModel([started(), Finished(1, "stop", 7, 7, 0, 1, 0.0, 0.0)]), body(stream=True))
+    frames, _ = ask(FakeModel([started(), Finished(1, "stop", 7, 0, 1)]), body(stream=True))
 
     assert frames[-1]["type"] == "response.completed"
     assert frames[-1]["response"]["output"][0]["content"][0]["text"] == ""

@@ -14,6 +14,7 @@ from b3node.config import ModelConfig
 from b3node.engine.messages import Step
 from b3node.workers.engine_client import DOWN_RETRY, EngineClient
 from b3node.workers.fleet import _order
+from b3node.workers.served_model import EngineLoad
 from b3node.workers.timeouts import Patience
 from tests.nodes import Answer, RunningFleet, running_fleet, slay, until
 from tests.zoo.zoo import Zoo
@@ -238,6 +239,18 @@ def test_how_long_an_engine_may_be_silent_depends_on_its_usual_step() -> None:
     for _ in range(100):
         client._hear(step(30.0))
     assert client._allowed_silence() == 60.0
+
+
+def test_the_load_of_the_last_step_is_kept_until_the_engine_ends() -> None:
+    """Sequences that run and that wait; nothing is known before the first step of an engine."""
+    client = unstarted(Patience())
+    loads = [client.load]
+    client._hear(step(0.01, running=3))
+    loads.append(client.load)
+    client._ended(again=True)
+    loads.append(client.load)
+
+    assert loads == [None, EngineLoad(running=3, waiting=0), None]
 
 
 def test_a_silence_is_looked_at_more_often_the_longer_it_is() -> None:

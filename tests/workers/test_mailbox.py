@@ -12,7 +12,7 @@ from b3node.workers.mailbox import Mailbox
 from b3node.workers.served_model import Output
 
 STARTED = Started(1, 0.0, 0)
-FINISHED = Finished(1, "stop", 1, 1, 0, 2, 0.0, 0.0)
+FINISHED = Finished(1, "stop", 1, 0, 2)
 GONE = Refusal("infer_backend_unavailable", "The engine is gone.")
 
 

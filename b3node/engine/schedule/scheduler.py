@@ -99,19 +99,19 @@ class Scheduler:
             or min(known) < 0
             or max(known) >= len(self._pieces)
         ):
-            self._report.finished(sequence, "failed", now)
+            self._report.finished(sequence, "failed")
         elif self.waiting.full:
-            self._report.finished(sequence, "capacity", now)
+            self._report.finished(sequence, "capacity")
         else:
             if self.limits.drafts:
                 sequence.drafter = self._drafts.of((sequence.namespace, sequence.sampling.greedy), known)
             self.waiting.append(sequence)
 
-    def cancel(self, request: int, now: float) -> None:
+    def cancel(self, request: int) -> None:
         """Ends a sequence wherever it stands; unknown ids are ignored."""
         for sequence in (*self.waiting, *self.running.values()):
             if sequence.id == request:
-                self._finish(sequence, "cancelled", now)
+                self._finish(sequence, "cancelled")
                 return
 
     # -- one step ------------------------------------------------------------------------------------
@@ -126,7 +126,7 @@ class Scheduler:
         """What the next step is to do; admits, pauses and expires sequences on the way."""
         self._learn()
         for sequence in self.waiting.expired(now):
-            self._finish(sequence, "capacity", now)
+            self._finish(sequence, "capacity")
         if not self.running:
             self.cells.total = self.limits.cells
         came = len(self.running)
@@ -138,7 +138,7 @@ class Scheduler:
             chunks = self._chunks()
         return Plan(self.cells.take_moves(), tuple(chunks))
 
-    def apply(self, plan: Plan, drawn: Mapping[int, Many[int]], *, now: float, seconds: float) -> Step:
+    def apply(self, plan: Plan, drawn: Mapping[int, Many[int]], *, seconds: float) -> Step:
         """Takes in a computed plan: `drawn` maps a slot to its new tokens, the last of which may be `NoToken.BROKEN` or `NoToken.DEAD_END`.
 
         The first is drawn from the slot's row, or forced; those behind it are forced, or drawn from the rows behind
@@ -151,11 +151,11 @@ class Scheduler:
             prompt_tokens += 0 if sequence.answering else len(chunk.tokens)
             tokens = drawn[chunk.slot] if chunk.logits else ()
             self._computed(sequence, chunk, tokens)
-            if not self._append_all(sequence, tokens, now):
+            if not self._append_all(sequence, tokens):
                 broken.append(sequence)
         self.cells.total = max(self.cells.total, min(self.cells.used, self.limits.cells))  # seen to fit
         if broken:
-            self._recompute(broken, now)
+            self._recompute(broken)
         if not plan.copies:
             self._measured = MeasuredStep(prompt_tokens, plan.tokens - prompt_tokens, seconds)
         return self._step(seconds)
@@ -173,12 +173,12 @@ class Scheduler:
         """The sequences that the plan asks rows for, in the order of the rows, with their chunks; changes nothing."""
         return [(self.running[chunk.slot], chunk) for chunk in plan.chunks if chunk.logits]
 
-    def on_decode_error(self, plan: Plan, *, now: float) -> Step:
+    def on_decode_error(self, plan: Plan) -> Step:
         """Takes in a step that failed half-way: nothing that the cache holds is worth anything any more."""
-        self._recompute([self.running[chunk.slot] for chunk in plan.chunks], now)
+        self._recompute([self.running[chunk.slot] for chunk in plan.chunks])
         return self._step(0.0)
 
-    def on_cache_full(self, plan: Plan, *, now: float) -> Step:
+    def on_cache_full(self, plan: Plan) -> Step:
         """Takes in that a step did not fit: what is kept goes, else the youngest pauses, or the only one ends.
 
         The books are then wrong about the cache; they count on what was seen not to fit until nothing runs.
@@ -192,7 +192,7 @@ class Scheduler:
         elif len(plan.chunks) > 1:
             self._requeue(youngest)
         else:
-            self._finish(youngest, "capacity", now)
+            self._finish(youngest, "capacity")
         return self._step(0.0)
 
     def _keep_nothing(self) -> None:
@@ -243,7 +243,7 @@ class Scheduler:
         self.running[slot] = sequence
         sequence.slot, sequence.computed = slot, match.length
         if not sequence.paused:
-            sequence.admitted, sequence.cached = now, match.length
+            sequence.cached = match.length
             self._report.started(sequence, now)
         sequence.paused = False
 
@@ -321,33 +321,31 @@ class Scheduler:
         if self._chunker.is_checkpoint(sequence):
             self.cells.checkpoint(chunk.slot)
 
-    def _append_all(self, sequence: Sequence, tokens: Many[int], now: float) -> bool:
+    def _append_all(self, sequence: Sequence, tokens: Many[int]) -> bool:
         """Appends new tokens to their sequence, and ends it where it ends; False where one is `NoToken.BROKEN`."""
         if sequence.drafter is not None and tokens:
             self._fresh.append(sequence.drafter)
         for token in tokens:
             if token == NoToken.BROKEN:
                 return False
-            if (reason := self._append(sequence, token, now)) is not None:
-                self._finish(sequence, reason, now)
+            if (reason := self._append(sequence, token)) is not None:
+                self._finish(sequence, reason)
                 break
         return True
 
-    def _append(self, sequence: Sequence, token: int, now: float) -> FinishReason | None:
+    def _append(self, sequence: Sequence, token: int) -> FinishReason | None:
         """Appends a token to its sequence; why the sequence ends with it, None if it does not."""
         if token == NoToken.DEAD_END:
             return "failed"
         sequence.append(token)
-        if sequence.generated == 1:
-            sequence.first_token = now
         if token in self._eog:
             return "stop"
         self._report.token(sequence, sequence.marked.get(token) or self._pieces[token])
         return "length" if len(sequence.known) >= sequence.limit else None
 
-    def _finish(self, sequence: Sequence, reason: FinishReason, now: float) -> None:
+    def _finish(self, sequence: Sequence, reason: FinishReason) -> None:
         """Ends a waiting or running sequence; what it computed is kept where prefixes can be shared."""
-        self._report.finished(sequence, reason, now)
+        self._report.finished(sequence, reason)
         if sequence.slot < 0:
             self.waiting.remove(sequence)
             return
@@ -382,7 +380,7 @@ class Scheduler:
         sequence.reserve = min(len(sequence.known) + RESUME_RESERVE_TOKENS, sequence.limit)
         self.waiting.put_back(sequence)
 
-    def _recompute(self, broken: list[Sequence], now: float) -> None:
+    def _recompute(self, broken: list[Sequence]) -> None:
         """Takes in that numbers overflowed or a step broke, in which `broken` were: who did it is not known.
 
         What overflowed stays in cells, also in freed ones, and reaches whoever reads beside them; so all cells
@@ -391,7 +389,7 @@ class Scheduler:
         """
         if len(self.running) == 1:
             for sequence in broken:
-                self._report.finished(sequence, "failed", now)
+                self._report.finished(sequence, "failed")
                 del self.running[sequence.slot]
         for sequence in reversed(self.running.values()):
             sequence.suspect = sequence in broken

@@ -47,8 +47,6 @@ class Sequence:
     cached: int = 0
     slot: int = -1
     """The llama.cpp sequence id it runs in; -1 while it waits."""
-    admitted: float = 0.0
-    first_token: float = 0.0
     suspect: bool = False
     """Whether it was in a step that broke and has not drawn a token since."""
     paused: bool = False

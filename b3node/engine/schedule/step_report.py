@@ -27,20 +27,15 @@ class StepReport:
         """A sequence said something."""
         self._tokens.append(Token(sequence.id, piece))
 
-    def finished(self, sequence: Sequence, reason: FinishReason, now: float) -> None:
+    def finished(self, sequence: Sequence, reason: FinishReason) -> None:
         """A sequence has ended."""
-        started = sequence.admitted or now
-        first = sequence.first_token or now
         self._finished.append(
             Finished(
                 id=sequence.id,
                 reason=reason,
                 prompt_tokens=sequence.prompt,
-                processed_tokens=min(sequence.computed, sequence.prompt),
                 cached_tokens=sequence.cached,
                 output_tokens=sequence.generated,
-                prefill_seconds=first - started,
-                decode_seconds=now - first,
             )
         )
 
