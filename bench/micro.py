@@ -31,13 +31,13 @@ from b3node.engine.backend import Rows
 from b3node.engine.cache.host_cache import HostCache
 from b3node.engine.cache.prefix_cache import PrefixCache
 from b3node.engine.guidance.guide import Guide
-from b3node.engine.guidance.token_table import Lexicon
+from b3node.engine.guidance.token_table import TokenTable
 from b3node.engine.limits import EngineLimits
 from b3node.engine.loop import Loop
 from b3node.engine.messages import FromEngine, Sampling, Step, Submit, Token
 from b3node.engine.plan import Plan
-from b3node.engine.sampling.constraint import Ahead, Ids, Mask
-from b3node.engine.sampling.sampler import Places, Row, greedy, sample
+from b3node.engine.sampling.constraint import ForcedText, Mask, TokenIds
+from b3node.engine.sampling.sampler import LogitRow, Places, greedy, sample
 from b3node.engine.schedule.scheduler import Scheduler
 from b3node.engine.schedule.token_budget import TokenBudget
 from b3node.events.composer import Composer
@@ -112,9 +112,9 @@ def sampling() -> Iterator[Case]:
     """One draw from one row: peaked as a model mostly is, and nearly flat."""
     draw = np.random.default_rng(0)
     for size in VOCABULARIES:
-        peaked: Row = draw.normal(0.0, 2.0, size).astype(np.float32)
+        peaked: LogitRow = draw.normal(0.0, 2.0, size).astype(np.float32)
         peaked[: size // 5000] += 12.0
-        flat: Row = draw.normal(0.0, 0.5, size).astype(np.float32)
+        flat: LogitRow = draw.normal(0.0, 0.5, size).astype(np.float32)
         yield f"greedy, vocabulary {size}", _repeated(greedy, peaked)
         for shape, row in (("peaked", peaked), ("flat", flat)):
             for top_p in (1.0, 0.95):
@@ -126,13 +126,13 @@ def guides() -> Iterator[Case]:
     """What an outline costs a token while its text is free: the row's masking, and reading what was drawn."""
     size = VOCABULARIES[-1]
     pieces = [bytes([97 + i // 676 % 26, 97 + i // 26 % 26, 97 + i % 26]) for i in range(size)]
-    lexicon = Lexicon(pieces, {i: f"<|{i}|>" for i in range(300)}, range(1, 300), {0})
+    token_table = TokenTable(pieces, {i: f"<|{i}|>" for i in range(300)}, range(1, 300), {0})
     dialect = Dialect(thought=Span("<think>", "</think>"), calls=GENERIC)
     bound = Thinking(1 << 30, array("i", [size - 1]).tobytes())
-    row: Row = np.zeros(size, np.float32)
+    row: LogitRow = np.zeros(size, np.float32)
     for thinking in (True, False):
         reading = Reading(dialect, thinking=thinking, calls=True)
-        guide = Guide(Outline(reading, triggered=True, thinking=bound), lexicon, _NoGrammar())
+        guide = Guide(Outline(reading, triggered=True, thinking=bound), token_table, _NoGrammar())
         tokens = itertools.cycle(range(300, 40_000))
 
         def one(guide: Guide = guide, tokens: Iterator[int] = tokens) -> None:
@@ -148,18 +148,18 @@ def guides() -> Iterator[Case]:
 class _NoGrammar:
     """`engine.sampling.constraint.Grammar` that allows nothing: free text never asks it."""
 
-    def allows(self, tokens: Ids) -> Mask:
+    def allows(self, tokens: TokenIds) -> Mask:
         return np.zeros(len(tokens), bool)
 
-    def narrow(self) -> Ids | None:
+    def narrow(self) -> TokenIds | None:
         return None
 
     def refused(self) -> Places | None:
         return None
 
-    def forced(self, most: int) -> Ahead:
+    def forced(self, most: int) -> ForcedText:
         del most
-        return Ahead()
+        return ForcedText()
 
     def accept(self, token: int) -> None:
         raise ValueError(token)
@@ -352,7 +352,7 @@ def _apply(scheduler: Scheduler, plan: Plan) -> Step:
 
 
 def _turn(loop: Loop) -> None:
-    loop.hear()
+    loop.receive()
     loop.step()
 
 
@@ -364,7 +364,7 @@ def _heard(decode: Callable[[bytes], object], reader: FrameReader, data: bytes) 
     return [decode(payload) for payload in reader.feed(data)]
 
 
-def _drawn(row: Row, top_p: float) -> int:
+def _drawn(row: LogitRow, top_p: float) -> int:
     return sample(row, Sampling(0.8, top_p, seed=0), 0.5)
 
 

@@ -43,7 +43,7 @@ from b3node import embedded
 from b3node.embedded import MODEL_ID
 from b3node.engine.messages import Sampling
 from b3node.engine.sampling.constrained import draw
-from b3node.engine.sampling.sampler import Row
+from b3node.engine.sampling.sampler import LogitRow
 from b3node.errors import Refusal
 from b3node.grammar import check_schema, schema_to_gbnf
 from b3node.llama.grammar import Grammars
@@ -233,7 +233,7 @@ def _large_vocabulary() -> Vocabulary:
     return Vocabulary.load(str(large))
 
 
-def _rows(tokens: list[int], off: float) -> Iterator[Row]:
+def _rows(tokens: list[int], off: float) -> Iterator[LogitRow]:
     """Returns rows shaped like a small model's (logit falls with log rank), the right token on top or not."""
     numbers = np.random.default_rng(0)
     ranked = (25.0 - 2.0 * np.log(np.arange(1, N_VOCAB + 1))).astype(np.float32)
@@ -244,7 +244,7 @@ def _rows(tokens: list[int], off: float) -> Iterator[Row]:
 
 
 def _drawn(
-    grammars: Grammars, tokens: list[int], rows: list[Row], temperature: float, top_p: float
+    grammars: Grammars, tokens: list[int], rows: list[LogitRow], temperature: float, top_p: float
 ) -> Iterator[tuple[float, float]]:
     """Returns microseconds of each free and each constrained draw; the document goes on as written."""
     constraint, source = grammars.constrain(schema_to_gbnf(SHAPES)), random.Random(1)

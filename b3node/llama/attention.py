@@ -57,7 +57,7 @@ _F16: Final = 1
 _PREC_F32: Final = 10
 """Sums are kept in single floats (ggml.h, `ggml_prec`), as llama.cpp asks for attention."""
 
-Array = npt.NDArray[Any]
+AnyArray = npt.NDArray[Any]
 
 
 class Heads(msgspec.Struct, frozen=True):
@@ -175,7 +175,7 @@ class _Layer:
         self.keys = self._stored()
         self._seen = seen
 
-    def filled(self, kind: int, values: Array, *shape: int) -> int:
+    def filled(self, kind: int, values: AnyArray, *shape: int) -> int:
         """A tensor that begins with these values."""
         tensor = self.ggml.tensor(self.pool, kind, *shape, *(1,) * (4 - len(shape)))
         ctypes.memmove(self.ggml.data(tensor), values.ctypes.data, values.nbytes)
@@ -211,7 +211,7 @@ class _Layer:
         view = self.ggml.view(self.pool, tensor, *shape, head, cell, cell * self.cells, 0)
         return int(self.ggml.permute(self.pool, view, 0, 2, 1, 3))
 
-    def _drawn(self, shape: tuple[int, ...], kind: Any) -> Array:
+    def _drawn(self, shape: tuple[int, ...], kind: Any) -> AnyArray:
         return self._random.standard_normal(shape, np.float32).astype(kind)
 
 

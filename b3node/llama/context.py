@@ -34,7 +34,7 @@ from b3node.engine.plan import (
 )
 from b3node.llama.library import last_words, lib
 from b3node.llama.settings import Fit
-from b3node.llama.threads import Neighbours, Threads
+from b3node.llama.threads import CpuMonitor, ThreadCount
 
 _FULL: Final = 1
 """`llama_decode`: no room in the cache; nothing was changed."""
@@ -47,7 +47,7 @@ _KV_TYPES: Final[dict[KvType, int]] = {
 }
 
 
-State = npt.NDArray[np.uint8]
+SequenceState = npt.NDArray[np.uint8]
 """A copied state, as llama.cpp wrote it."""
 _logits_address: Final = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(
     ctypes.cast(lib.llama_get_logits, ctypes.c_void_p).value or 0
@@ -128,9 +128,9 @@ class Context:
         self._n_vocab = n_vocab
         self._slots = fit.slots
         self._scratch = fit.slots
-        self._copies: dict[int, State] = {}
-        self._neighbours: Neighbours | None = None
-        self._threads: Threads | None = None
+        self._copies: dict[int, SequenceState] = {}
+        self._monitor: CpuMonitor | None = None
+        self._threads: ThreadCount | None = None
         self._batch = Batch(fit.batch)
         self._count = 0
         self._logits_at = 0
@@ -177,15 +177,15 @@ class Context:
 
     def rest(self) -> None:
         """Nothing is computed for a while; see `engine.backend.Backend`."""
-        if self._neighbours is not None:
-            self._neighbours.rest()
+        if self._monitor is not None:
+            self._monitor.rest()
 
-    def yield_to(self, neighbours: Neighbours, threads: Threads) -> None:
+    def share_cores(self, monitor: CpuMonitor, threads: ThreadCount) -> None:
         """From now on computes with as many threads as the machine's other processes leave cores for."""
-        self._neighbours, self._threads = neighbours, threads
+        self._monitor, self._threads = monitor, threads
 
     def _adapt(self) -> None:
-        if self._neighbours is None or self._threads is None or (others := self._neighbours.look()) is None:
+        if self._monitor is None or self._threads is None or (others := self._monitor.look()) is None:
             return
         before = self._threads.count
         if (count := self._threads.observe(others=others)) != before:
@@ -226,15 +226,15 @@ class Context:
         if not lib.llama_memory_seq_rm(self._memory, slot, length, -1):
             raise DecodeError("the end of a sequence could not be forgotten")
 
-    def _read(self, slot: int, flags: int) -> State:
+    def _read(self, slot: int, flags: int) -> SequenceState:
         """A copy of a slot's state. Raises `DecodeError` when llama.cpp gives none."""
         size = int(lib.llama_state_seq_get_size_ext(self._pointer, slot, flags))
-        state: State = np.empty(size, np.uint8)  # neither filled before nor copied once more behind
+        state: SequenceState = np.empty(size, np.uint8)  # neither filled before nor copied once more behind
         if lib.llama_state_seq_get_data_ext(self._pointer, _bytes(state), size, slot, flags) != size:
             raise DecodeError("a state could not be copied")
         return state
 
-    def _write(self, slot: int, state: State, flags: int) -> None:
+    def _write(self, slot: int, state: SequenceState, flags: int) -> None:
         """Puts a copied state into a slot. Raises `DecodeError` when llama.cpp does not take it."""
         if not lib.llama_state_seq_set_data_ext(self._pointer, _bytes(state), state.size, slot, flags):
             raise DecodeError("a state could not be restored")
@@ -277,7 +277,7 @@ def _slots_of(move: Move) -> tuple[int, ...]:
     return (move.slot,)
 
 
-def _bytes(state: State) -> Any:
+def _bytes(state: SequenceState) -> Any:
     return _pointer(state, ctypes.c_uint8)
 
 

@@ -29,7 +29,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from b3node.engine.sampling.constraint import Ahead, ConstraintError, Ids, Mask
+from b3node.engine.sampling.constraint import ConstraintError, ForcedText, Mask, TokenIds
 from b3node.engine.sampling.sampler import Places
 from b3node.llama.library import lib
 from b3node.llama.special_token_chars import named, without_tokens
@@ -58,18 +58,18 @@ class Grammars:
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocab = vocabulary.native
         self.tokens: Final = Tokens(vocabulary)
-        self._parsed: LruCache[str, Grammar] = LruCache(
+        self._parsed: LruCache[str, LlamaGrammar] = LruCache(
             lambda text, _: 20 * len(text) + 100 * _repeats(text),
             max_entries=MAX_CACHED,
             max_bytes=MAX_CACHED_BYTES,
         )
 
-    def constrain(self, text: str) -> Grammar:
+    def constrain(self, text: str) -> LlamaGrammar:
         """The constraint of a GBNF text, at its beginning. Raises `ConstraintError` if it is no grammar."""
         if text not in self._parsed:
             stood = self._stood(text)
             sampler = _on_a_large_stack(lambda: self._parse(text, stood))
-            self._parsed[text] = Grammar(sampler, self.tokens, stood, positive=_NEGATED not in text)
+            self._parsed[text] = LlamaGrammar(sampler, self.tokens, stood, positive=_NEGATED not in text)
         return self._parsed[text].clone()
 
     def _parse(self, text: str, stood: Mapping[int, int]) -> Any:
@@ -107,8 +107,8 @@ class Grammars:
         return True
 
 
-class Grammar:
-    """Implements `engine.sampling.constraint.Grammar`; `Grammars.constrain` makes them.
+class LlamaGrammar:
+    """Implements `engine.sampling.constraint.LlamaGrammar`; `Grammars.constrain` makes them.
 
     Args:
         sampler: a llama_sampler of its own, freed with it.
@@ -124,21 +124,21 @@ class Grammar:
         self._positive = positive
         self._partial = b""
         """The bytes of a character that is not complete yet."""
-        self._passed: list[Ids] = []
+        self._passed: list[TokenIds] = []
         self._taken: list[int] = []
         """Tokens that were allowed, like those in `_passed`, when each was asked about alone."""
-        self._narrowed: list[Ids | None] = []
+        self._narrowed: list[TokenIds | None] = []
         """What `narrow` found here, if it was asked."""
         weakref.finalize(self, lib.llama_sampler_free, sampler).atexit = False
 
-    def clone(self) -> Grammar:
+    def clone(self) -> LlamaGrammar:
         """A grammar of its own that stands where this one stands; nothing has been allowed to it yet."""
         sampler = lib.llama_sampler_clone(self._sampler)
-        clone = Grammar(sampler, self._tokens, self._stood, positive=self._positive)
+        clone = LlamaGrammar(sampler, self._tokens, self._stood, positive=self._positive)
         clone._partial = self._partial
         return clone
 
-    def allows(self, tokens: Ids) -> Mask:
+    def allows(self, tokens: TokenIds) -> Mask:
         """For each token, whether the text may go on with it; see `engine.sampling.constraint.Constraint.allows`."""
         if tokens.size == 1:
             return np.array((self._allows(int(tokens[0])),))
@@ -165,13 +165,13 @@ class Grammar:
             self._taken.append(token)
         return bool(allowed)
 
-    def narrow(self) -> Ids | None:
+    def narrow(self) -> TokenIds | None:
         """Tokens among which all allowed ones are; None if that is most of the vocabulary."""
         if not self._narrowed:
             self._narrowed.append(self._narrow() if self._positive else None)
         return self._narrowed[0]
 
-    def _narrow(self) -> Ids | None:
+    def _narrow(self) -> TokenIds | None:
         known = self._tokens
         open_ = np.ones(256, bool)
         open_[known.bytes] = self.allows(known.one_byte)
@@ -185,7 +185,7 @@ class Grammar:
         """None: what a grammar refuses is never known before it is asked."""
         return None
 
-    def forced(self, most: int) -> Ahead:
+    def forced(self, max_bytes: int) -> ForcedText:
         """What has to come next; see `engine.sampling.constraint.Constraint.forced`.
 
         It is found byte by byte, so only where a refused byte says what it seems to say (see above), and where there
@@ -195,27 +195,27 @@ class Grammar:
         if not (self._positive and known.any_byte) or (
             not self._partial and known.common.allowed(self._sampler) > 1
         ):
-            return Ahead()
+            return ForcedText()
         asked = np.concatenate((known.one_byte, known.eog, np.array(list(self._stood), np.int32)))
         behind, text = self.clone(), b""
-        while len(text) < most:
+        while len(text) < max_bytes:
             places = np.flatnonzero(behind.allows(asked))
             if places.size != 1 or places[0] >= known.one_byte.size:
                 plain = places[places < known.one_byte.size]
                 specials = set(asked[places[plain.size :]].tolist())
-                return Ahead(text, frozenset(known.bytes[plain].tolist()), self._told_apart(specials))
+                return ForcedText(text, frozenset(known.bytes[plain].tolist()), self._told_apart(specials))
             token = int(asked[places[0]])
             behind.accept(token)
             text += known.pieces[token]
-        return Ahead(text)
+        return ForcedText(text)
 
     def _told_apart(self, tokens: Collection[int]) -> tuple[int, ...]:
         """The tokens, but only one of those that do no more than to end the text."""
         ends = sorted(token for token in tokens if self._tokens.is_eog[token] and token not in self._stood)
         return (*ends[:1], *sorted(token for token in tokens if token in self._stood))
 
-    def after(self, text: bytes) -> Grammar | None:
-        """A grammar behind `text`, or None; see `engine.sampling.constraint.Grammar.after`."""
+    def after(self, text: bytes) -> LlamaGrammar | None:
+        """A grammar behind `text`, or None; see `engine.sampling.constraint.LlamaGrammar.after`."""
         known = self._tokens
         if text and not ((first := known.spelling(text)) >= 0 and self._takes(first)):
             return None  # mostly so, and a clone costs more than to ask
@@ -252,7 +252,7 @@ class Grammar:
             return False
         return bool(known.whole[token] and not self._partial) or self._continues(token)
 
-    def _ask(self, tokens: Ids) -> Mask:
+    def _ask(self, tokens: TokenIds) -> Mask:
         """What llama.cpp says of at most `BATCH` possible tokens, and UTF-8 does not forbid."""
         room, candidates = self._tokens.room[: tokens.size], self._tokens.candidates
         room["id"] = tokens
@@ -278,7 +278,7 @@ class Grammar:
 
 def _repeats(text: str) -> int:
     """The sum of all `{m,n}` bounds; what looks like one inside a literal is counted too."""
-    return sum(int(most or least) for least, most in _REPEAT.findall(text))
+    return sum(int(max_bytes or least) for least, max_bytes in _REPEAT.findall(text))
 
 
 @contextmanager

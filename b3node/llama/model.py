@@ -19,7 +19,7 @@ from b3node.llama.context import Context
 from b3node.llama.huge_pages import small_pages
 from b3node.llama.library import last_words, lib
 from b3node.llama.settings import Fit, Settings, fit, free_memory, undecided
-from b3node.llama.threads import Neighbours, Threads
+from b3node.llama.threads import CpuMonitor, ThreadCount
 from b3node.llama.vocab import Vocabulary, VocabularyError, size
 
 _ALL_LAYERS: Final = 999
@@ -94,9 +94,9 @@ class Model:
         model.prove()
         if not settings.threads and not offloaded and sys.platform == "linux":
             # They are looked at from now on: before, the node's own processes are busy with their start.
-            neighbours = Neighbours()
-            threads = Threads(cores=fitted.threads, logical=neighbours.logical)
-            model.backend.yield_to(neighbours, threads)
+            monitor = CpuMonitor()
+            threads = ThreadCount(cores=fitted.threads, logical=monitor.logical)
+            model.backend.share_cores(monitor, threads)
         return model
 
     @property

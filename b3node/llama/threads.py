@@ -23,7 +23,7 @@ _BUSY: Final = (1, 2, 3, 6, 7)
 """Fields of a CPU's line in /proc/stat: user, nice, system, irq, softirq (proc(5))."""
 
 
-class Threads:
+class ThreadCount:
     """The number of threads for the next step.
 
     Args:
@@ -51,26 +51,26 @@ class Threads:
         return self.count
 
 
-class _Reading(NamedTuple):
+class _CpuTimes(NamedTuple):
     """Seconds: of the clock, that the CPUs were busy, that this process kept them busy. Differences have a meaning."""
 
     clock: float
     busy: float
     own: float
 
-    def minus(self, other: _Reading) -> _Reading:
-        return _Reading(self.clock - other.clock, self.busy - other.busy, self.own - other.own)
+    def minus(self, other: _CpuTimes) -> _CpuTimes:
+        return _CpuTimes(self.clock - other.clock, self.busy - other.busy, self.own - other.own)
 
 
-class Neighbours:
+class CpuMonitor:
     """Looks at what other processes do on the CPUs that this one may use, while it computes itself (Linux)."""
 
     def __init__(self) -> None:
         self._cpus = {f"cpu{number}" for number in os.sched_getaffinity(0)}
         self._tick = os.sysconf("SC_CLK_TCK")
-        self._from: _Reading | None = self._reading()
+        self._from: _CpuTimes | None = self._reading()
         """What counts from here on; None while this process rests. Moved behind each rest by its length."""
-        self._before = _Reading(0.0, 0.0, 0.0)
+        self._before = _CpuTimes(0.0, 0.0, 0.0)
         """What was counted since the last look, before the rest."""
 
     @property
@@ -94,7 +94,7 @@ class Neighbours:
         seen, self._from = now.minus(self._from), now
         return max((seen.busy - seen.own) / seen.clock, 0.0)
 
-    def _reading(self) -> _Reading:
+    def _reading(self) -> _CpuTimes:
         fields = (line.split() for line in _STAT.read_text("ascii").splitlines())
         ticks = sum(int(line[i]) for line in fields if line and line[0] in self._cpus for i in _BUSY)
-        return _Reading(time.monotonic(), ticks / self._tick, time.process_time())
+        return _CpuTimes(time.monotonic(), ticks / self._tick, time.process_time())

@@ -7,8 +7,8 @@ import sys
 import time
 from functools import partial
 
-from b3node.engine.guidance.jump_forward import Jump
-from b3node.engine.guidance.token_table import Lexicon
+from b3node.engine.guidance.jump_forward import JumpForward
+from b3node.engine.guidance.token_table import TokenTable
 from b3node.engine.limits import EngineLimits
 from b3node.engine.loop import Loop
 from b3node.engine.messages import LoadFailed, Loading, Ready, ToEngine
@@ -30,13 +30,13 @@ class _Tables:
     """What the loop needs of a vocabulary beside the scheduler; there once `read` has returned."""
 
     grammars: Grammars
-    lexicon: Lexicon
-    jump: Jump
+    token_table: TokenTable
+    jump: JumpForward
 
     def read(self, vocabulary: Vocabulary) -> None:
         """Makes all of it."""
-        self.grammars, self.lexicon = Grammars(vocabulary), _lexicon(vocabulary)
-        self.jump = Jump(partial(vocabulary.tokenize, continues=True), self.lexicon)
+        self.grammars, self.token_table = Grammars(vocabulary), _token_table(vocabulary)
+        self.jump = JumpForward(partial(vocabulary.tokenize, continues=True), self.token_table)
 
 
 def main() -> None:
@@ -57,7 +57,7 @@ def main() -> None:
         line,
         time.monotonic,
         tables.grammars.constrain,
-        tables.lexicon,
+        tables.token_table,
         tables.jump,
     )
     gc.freeze()  # what was loaded stays: looking through it again and again is for nothing
@@ -77,11 +77,11 @@ def _ready(model: Model, seconds: float) -> Ready:
     )
 
 
-def _lexicon(vocabulary: Vocabulary) -> Lexicon:
+def _token_table(vocabulary: Vocabulary) -> TokenTable:
     """The vocabulary's tables for guides."""
     texts = {special.id: special.text for special in vocabulary.specials}
     controls = [special.id for special in vocabulary.specials if special.kind != "user_defined"]
-    return Lexicon(vocabulary.pieces, texts, controls, vocabulary.eog)
+    return TokenTable(vocabulary.pieces, texts, controls, vocabulary.eog)
 
 
 def _settings(order: EngineOrder) -> Settings:

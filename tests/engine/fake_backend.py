@@ -11,9 +11,9 @@ from collections.abc import Callable
 import numpy as np
 
 from b3node.engine.backend import CellsFullError, DecodeError, Rows
-from b3node.engine.guidance.token_table import Lexicon
+from b3node.engine.guidance.token_table import TokenTable
 from b3node.engine.plan import Checkpoint, Clear, Drop, Forget, Load, Plan, Restore, Save, Share, Trim
-from b3node.engine.sampling.constraint import Ahead, Ids, Mask
+from b3node.engine.sampling.constraint import ForcedText, Mask, TokenIds
 
 N_VOCAB = 97
 EOG = 96
@@ -32,7 +32,7 @@ def next_token(tokens: list[int]) -> int:
 
 
 PIECES = [bytes([i]) for i in range(N_VOCAB)]
-LEXICON = Lexicon(PIECES, {}, (), {EOG})
+TOKEN_TABLE = TokenTable(PIECES, {}, (), {EOG})
 
 
 def dictated(grammar: str, place: int) -> int | None:
@@ -54,7 +54,7 @@ class Dictation:
         self.grammar = grammar
         self.place = place
 
-    def allows(self, tokens: Ids) -> Mask:
+    def allows(self, tokens: TokenIds) -> Mask:
         only = dictated(self.grammar, self.place)
         return np.ones(len(tokens), bool) if only is None else np.array(tokens == only)
 
@@ -64,16 +64,16 @@ class Dictation:
     def refused(self) -> None:
         return None
 
-    def forced(self, most: int) -> Ahead:
+    def forced(self, most: int) -> ForcedText:
         text = b""
         while len(text) < most:
             only = dictated(self.grammar, self.place + len(text))
             if only == EOG:
-                return Ahead(text, frozenset(), (EOG,))
+                return ForcedText(text, frozenset(), (EOG,))
             if only is None:
                 break
             text += bytes([only])
-        return Ahead(text)
+        return ForcedText(text)
 
     def accept(self, token: int) -> None:
         if not self.allows(np.array([token], np.int32))[0]:

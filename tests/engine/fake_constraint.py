@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 import numpy as np
 
-from b3node.engine.sampling.constraint import Ahead, Ids, Mask
+from b3node.engine.sampling.constraint import ForcedText, Mask, TokenIds
 
 
 class FakeConstraint:
@@ -30,13 +30,13 @@ class FakeConstraint:
         at = len(self.accepted)
         return self.allowed[at] if at < len(self.allowed) else frozenset()
 
-    def allows(self, tokens: Ids) -> Mask:
+    def allows(self, tokens: TokenIds) -> Mask:
         self.asked += len(tokens)
         mask = np.array([int(token) in self.now for token in tokens], bool)
         self._passed.update(tokens[mask].tolist())
         return mask
 
-    def narrow(self) -> Ids | None:
+    def narrow(self) -> TokenIds | None:
         if self.narrows is None:
             return None
         others = [token for token in range(50) if token not in self.now]
@@ -51,9 +51,9 @@ class FakeConstraint:
     def refused(self) -> None:
         return None
 
-    def forced(self, most: int) -> Ahead:
+    def forced(self, most: int) -> ForcedText:
         ahead = itertools.takewhile(lambda now: len(now) == 1, self.allowed[len(self.accepted) :])
-        return Ahead(bytes(token for now in itertools.islice(ahead, most) for token in now))
+        return ForcedText(bytes(token for now in itertools.islice(ahead, most) for token in now))
 
     def after(self, text: bytes) -> FakeConstraint | None:
         behind = FakeConstraint(*self.allowed, narrows=self.narrows)

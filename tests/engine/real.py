@@ -119,7 +119,7 @@ class Engine:
     def step(self, *messages: Submit | Cancel) -> None:
         self.steps += 1
         self._inbox.extend(messages)
-        self.loop.hear()
+        self.loop.receive()
         self.loop.step()
         self.scheduler.check()
 
@@ -128,7 +128,7 @@ class Engine:
         self.step(*messages)
         for _ in range(bound):
             if self.scheduler.idle:
-                self.loop.hear()  # which tells what a step on a device left for the next one
+                self.loop.receive()  # which tells what a step on a device left for the next one
                 return
             self.step()
         raise AssertionError("the engine does not come to rest")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from array import array
 
-from b3node.engine.guidance.jump_forward import Jump
+from b3node.engine.guidance.jump_forward import JumpForward
 from b3node.engine.limits import EngineLimits
 from b3node.engine.loop import Loop
 from b3node.engine.messages import Finished, Sampling, Started, Submit
 from b3node.engine.schedule.scheduler import Scheduler
 from b3node.engine.schedule.token_budget import TokenBudget
-from tests.engine.fake_backend import EOG, LEXICON, PIECES, Dictation, FakeBackend, continuation
+from tests.engine.fake_backend import EOG, PIECES, TOKEN_TABLE, Dictation, FakeBackend, continuation
 
 GREEDY = Sampling(0.0, 1.0, 0)
 
@@ -105,8 +105,8 @@ class Rig:
         )
         self.loop = Loop(self.scheduler, self.backend, self, self.clock)
         if dictating:
-            jump = Jump(str.encode, LEXICON)
-            self.loop = Loop(self.scheduler, self.backend, self, self.clock, Dictation, LEXICON, jump)
+            jump = JumpForward(str.encode, TOKEN_TABLE)
+            self.loop = Loop(self.scheduler, self.backend, self, self.clock, Dictation, TOKEN_TABLE, jump)
         self.started: dict[int, Started] = {}
         self.finished: dict[int, Finished] = {}
         self.text: dict[int, bytes] = {}
@@ -137,7 +137,7 @@ class Rig:
 
     def step(self, *messages):
         self.inbox.extend(messages)
-        self.loop.hear()
+        self.loop.receive()
         self.loop.step()
         self.scheduler.check()
         assert self.scheduler.cells.used == self.backend.used or self.scheduler.cells.moves
@@ -146,7 +146,7 @@ class Rig:
     def drain(self, bound=20_000):
         for _ in range(bound):
             if self.scheduler.idle:
-                self.loop.hear()
+                self.loop.receive()
                 return
             self.step()
         raise AssertionError("the engine does not come to rest")

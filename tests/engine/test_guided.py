@@ -13,7 +13,7 @@ import pytest
 from b3node.contract.request import FunctionTool, ToolChoice
 from b3node.dialects.dialect import Calls, Dialect, ObjectBody, Span
 from b3node.dialects.outline import MARK, Outline, Reading, Thinking
-from b3node.engine.guidance.jump_forward import Jump
+from b3node.engine.guidance.jump_forward import JumpForward
 from b3node.engine.messages import Sampling, Submit
 from b3node.grammar import calls_gbnf, judge
 from b3node.llama.grammar import Grammars
@@ -21,7 +21,7 @@ from b3node.parse.channels import Channels
 from b3node.parse.deltas import CallArguments, CallEnd, CallStart
 from b3node.parse.reader import parser_of
 from b3node.prompt.probe.families import FAMILIES
-from b3node.workers.engine_process import _lexicon
+from b3node.workers.engine_process import _token_table
 from tests.engine.real import Engine, submit
 from tests.llama.loaded import loaded
 from tests.zoo.script import S
@@ -46,8 +46,8 @@ CALL = rb'\n?\{"a":[0-9]{1,3}\}\n?\xff</tool_call>'
 def engine_of(model) -> Engine:
     engine = Engine(model)
     engine.loop._constrain = Grammars(model.vocabulary).constrain
-    engine.loop._lexicon = lexicon = _lexicon(model.vocabulary)
-    engine.loop._jump = Jump(partial(model.vocabulary.tokenize, continues=True), lexicon)
+    engine.loop._token_table = token_table = _token_table(model.vocabulary)
+    engine.loop._jump_forward = JumpForward(partial(model.vocabulary.tokenize, continues=True), token_table)
     return engine
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from b3node.dialects.dialect import Dialect, Span
 from b3node.dialects.outline import Outline, Reading, Thinking
-from b3node.engine.guidance.token_table import Lexicon
+from b3node.engine.guidance.token_table import TokenTable
 from b3node.engine.messages import Sampling
 from b3node.engine.sampling.constraint import ConstraintError
 from b3node.engine.speculation.drafter import Drafter
@@ -159,7 +159,7 @@ def test_a_step_that_did_not_fit_moves_no_grammar() -> None:
 # ------------------------------------------------------------------------------------------------------
 # outlines
 
-LEXICON = Lexicon([bytes([i]) for i in range(N_VOCAB)], {}, (), {EOG})
+TOKEN_TABLE = TokenTable([bytes([i]) for i in range(N_VOCAB)], {}, (), {EOG})
 CLOSING = [60, 47, 62]
 MARKER = bytes(CLOSING).decode()
 THINKING = Reading(Dialect(thought=Span("", MARKER)), thinking=True)
@@ -174,7 +174,7 @@ def outlined(request, tokens, outline, grammar=None, **options):
 def test_an_outline_is_kept_and_others_are_not_disturbed() -> None:
     """The thought is closed in its place; who runs beside it says what it says alone."""
     rig = Rig()
-    rig.loop._lexicon = LEXICON
+    rig.loop._token_table = TOKEN_TABLE
 
     rig.step(outlined(1, [3, 1, 4], BOUNDED, max_tokens=20), submit(2, [2, 7, 1]))
     rig.drain()
@@ -191,7 +191,7 @@ def test_an_outline_is_kept_and_others_are_not_disturbed() -> None:
 def test_an_outline_that_cannot_be_kept_fails_its_request(wrong) -> None:
     """Never a free answer in its place; nothing is computed for it."""
     rig = Rig()
-    rig.loop._lexicon = LEXICON
+    rig.loop._token_table = TOKEN_TABLE
 
     rig.step(outlined(1, [3, 1, 4], wrong), submit(2, [2, 7, 1]))
     rig.drain()
@@ -203,7 +203,7 @@ def test_an_outline_that_cannot_be_kept_fails_its_request(wrong) -> None:
 def test_an_outline_without_its_grammar_fails_its_request() -> None:
     """Where the grammar cannot be had, the rest of the outline is not kept in its place."""
     rig = Rig()
-    rig.loop._lexicon = LEXICON
+    rig.loop._token_table = TOKEN_TABLE
 
     rig.step(outlined(1, [3, 1, 4], BOUNDED, "missing"))
     rig.drain()
@@ -211,7 +211,7 @@ def test_an_outline_without_its_grammar_fails_its_request() -> None:
     assert rig.finished[1].reason == "failed"
 
 
-def test_engines_without_a_lexicon_refuse_outlines() -> None:
+def test_engines_without_a_token_table_refuse_outlines() -> None:
     """Unless it is given what tokens say, a loop fails what needs it."""
     rig = Rig()
     rig.step(outlined(1, [3, 1, 4], BOUNDED))
@@ -224,7 +224,7 @@ def test_a_paused_sequence_keeps_its_place_in_its_outline() -> None:
     """Computed again, a thought is not counted again, and what was forced is not forced again."""
     rig, roomy = Rig(cells=64, n_ctx=64, parallel=4), Rig()
     for each in (rig, roomy):
-        each.loop._lexicon = LEXICON
+        each.loop._token_table = TOKEN_TABLE
         thoughts = (outlined(n, [n] * 8, BOUNDED, max_tokens=30, reserve=2) for n in range(1, 5))
         each.step(*thoughts)
     roomy.drain()

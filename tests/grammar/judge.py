@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema_rs
 import numpy as np
 
-from b3node.llama.grammar import Grammar, Grammars
+from b3node.llama.grammar import Grammars, LlamaGrammar
 from b3node.llama.vocab import Vocabulary
 
 
@@ -28,10 +28,10 @@ class Engine:
         """Whether the grammar accepts the value with its members in any order, at every level."""
         return any(map(self._ended, self._written(self._grammars.constrain(gbnf), value)))
 
-    def _ended(self, at: Grammar) -> bool:
+    def _ended(self, at: LlamaGrammar) -> bool:
         return bool(at.allows(self._eog[:1])[0])
 
-    def _after(self, at: Grammar, text: str) -> Iterator[Grammar]:
+    def _after(self, at: LlamaGrammar, text: str) -> Iterator[LlamaGrammar]:
         """The place after a text, if it may come here."""
         at = at.clone()
         for byte in text.encode():
@@ -40,7 +40,7 @@ class Engine:
             at.accept(byte)
         yield at
 
-    def _written(self, at: Grammar, value: object) -> Iterator[Grammar]:
+    def _written(self, at: LlamaGrammar, value: object) -> Iterator[LlamaGrammar]:
         """The places after a value, one an order of members that may come here."""
         if isinstance(value, dict):
             for inside in self._after(at, "{"):
@@ -50,14 +50,14 @@ class Engine:
         else:
             yield from self._after(at, written(value))
 
-    def _items(self, at: Grammar, left: list[object], mark: str) -> Iterator[Grammar]:
+    def _items(self, at: LlamaGrammar, left: list[object], mark: str) -> Iterator[LlamaGrammar]:
         if not left:
             yield from self._after(at, "[]" if mark == "[" else "]")
         for marked in self._after(at, mark) if left else ():
             for after in self._written(marked, left[0]):
                 yield from self._items(after, left[1:], ",")
 
-    def _members(self, at: Grammar, left: dict[str, object], comma: str) -> Iterator[Grammar]:
+    def _members(self, at: LlamaGrammar, left: dict[str, object], comma: str) -> Iterator[LlamaGrammar]:
         if not left:
             yield from self._after(at, "}")
         for name, value in left.items():

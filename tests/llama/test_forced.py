@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from b3node.engine.sampling.constraint import Ahead
+from b3node.engine.sampling.constraint import ForcedText
 from b3node.grammar import json_object_gbnf, schema_to_gbnf
-from b3node.llama.grammar import Grammar, Grammars
+from b3node.llama.grammar import Grammars, LlamaGrammar
 from b3node.llama.vocab import Vocabulary
 from tests.llama.sentencepiece import sentencepiece_model
 from tests.zoo.vocabulary import EOG, IM_END, TOOL_CALL
@@ -32,7 +32,7 @@ def byte_grammars(zoo) -> Grammars:
     return Grammars(Vocabulary.load(str(zoo.random("llama", strict=True))))
 
 
-def write(constraint: Grammar, text: bytes) -> Grammar:
+def write(constraint: LlamaGrammar, text: bytes) -> LlamaGrammar:
     """Goes on with the bytes of a text, one token each."""
     for byte in text:
         token = np.array([constraint._tokens.spelling(bytes([byte]))], np.int32)
@@ -69,7 +69,7 @@ def test_what_is_forced_is_all_that_may_come(
     constraint = write(byte_grammars.constrain(text), written)
 
     expected = None if following is None else frozenset(following)
-    assert constraint.forced(64) == Ahead(forced, expected, specials)
+    assert constraint.forced(64) == ForcedText(forced, expected, specials)
     assert constraint.forced(1).text == forced[:1]
 
 
@@ -77,10 +77,10 @@ def test_behind_a_special_token_text_is_forced_again(byte_grammars) -> None:
     """Where a special token may come beside text nothing is forced; behind it the text is."""
     constraint = byte_grammars.constrain(f'root ::= (<[{TOOL_CALL}]> "ab" | "text") "cd" "e"')
 
-    assert constraint.forced(64) == Ahead(b"", frozenset(b"t"), (TOOL_CALL,))
+    assert constraint.forced(64) == ForcedText(b"", frozenset(b"t"), (TOOL_CALL,))
     assert constraint.allows(np.array([TOOL_CALL], np.int32)).all()
     constraint.accept(TOOL_CALL)
-    assert constraint.forced(64) == Ahead(b"abcde", frozenset(), (END,))
+    assert constraint.forced(64) == ForcedText(b"abcde", frozenset(), (END,))
 
 
 SCHEMA = {

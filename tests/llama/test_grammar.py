@@ -22,7 +22,7 @@ from b3node.engine.sampling.constrained import draw
 from b3node.engine.sampling.constraint import ConstraintError
 from b3node.grammar import json_object_gbnf, schema_to_gbnf
 from b3node.llama import grammar
-from b3node.llama.grammar import Grammar, Grammars
+from b3node.llama.grammar import Grammars, LlamaGrammar
 from b3node.llama.library import lib
 from b3node.llama.special_token_chars import STAND_INS
 from b3node.llama.vocab import Vocabulary
@@ -54,13 +54,13 @@ def grammars(vocabulary) -> Grammars:
     return Grammars(vocabulary)
 
 
-def allowed(constraint: Grammar) -> set[int]:
+def allowed(constraint: LlamaGrammar) -> set[int]:
     """All that may come next."""
     everything = np.arange(len(constraint._tokens.pieces), dtype=np.int32)
     return set(np.flatnonzero(constraint.allows(everything)).tolist())
 
 
-def write(constraint: Grammar, text: str | bytes) -> Grammar:
+def write(constraint: LlamaGrammar, text: str | bytes) -> LlamaGrammar:
     """Goes on with the bytes of a text, one token each."""
     for byte in text.encode() if isinstance(text, str) else text:
         assert constraint.allows(np.array([byte], np.int32)).all(), bytes([byte])
@@ -68,7 +68,7 @@ def write(constraint: Grammar, text: str | bytes) -> Grammar:
     return constraint
 
 
-def takes(constraint: Grammar, *tokens: int) -> bool:
+def takes(constraint: LlamaGrammar, *tokens: int) -> bool:
     """Whether the text may go on with each of the tokens, one after the other; accepts all but the last."""
     for token in tokens[:-1]:
         if not constraint.allows(np.array([token], np.int32))[0]:
@@ -139,7 +139,7 @@ def test_special_tokens_are_not_allowed_by_their_text(grammars, token) -> None:
 # tokens
 
 
-def spelled(constraint: Grammar, *parts: str | int) -> Grammar:
+def spelled(constraint: LlamaGrammar, *parts: str | int) -> LlamaGrammar:
     """Goes on with texts, byte by byte, and tokens."""
     for part in parts:
         if isinstance(part, str):

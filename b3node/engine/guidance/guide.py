@@ -33,10 +33,10 @@ import numpy as np
 
 from b3node.dialects.dialect import Calls
 from b3node.dialects.outline import MARK, Outline
-from b3node.engine.guidance.phases import Forced, Free, Nothing, Opening, Trying
-from b3node.engine.guidance.thinking_budget import Bound
-from b3node.engine.guidance.token_table import Lexicon
-from b3node.engine.sampling.constraint import Ahead, Constraint, ConstraintError, Grammar, Ids, Mask
+from b3node.engine.guidance.phases import Forced, Free, NothingAllowed, ThinkingOrGrammar, Trying
+from b3node.engine.guidance.thinking_budget import ThinkingBudget
+from b3node.engine.guidance.token_table import TokenTable
+from b3node.engine.sampling.constraint import Constraint, ConstraintError, ForcedText, Grammar, Mask, TokenIds
 from b3node.engine.sampling.sampler import Places
 from b3node.parse.channels import Channels
 from b3node.parse.markers import marked
@@ -48,11 +48,11 @@ _QUOTE: Final = b'"'
 """What a bare call begins with ends so."""
 
 
-class Start(NamedTuple):
+class GrammarStart(NamedTuple):
     """Where a grammar begins: which one, and what was written of its text already."""
 
     which: int
-    behind: bytes
+    rest: bytes
 
 
 def _no_other(which: int) -> Grammar:
@@ -77,147 +77,151 @@ class Guide:
     def __init__(
         self,
         outline: Outline,
-        lexicon: Lexicon,
+        token_table: TokenTable,
         grammar: Grammar | None,
         other: Callable[[int], Grammar] = _no_other,
     ) -> None:
-        if not lexicon.marked.keys() >= set(outline.specials):
+        if not token_table.marked.keys() >= set(outline.specials):
             raise ConstraintError("an outline names a token that is not special")
-        self.marked: Final = {token: lexicon.marked[token] for token in outline.specials}
+        self.marked: Final = {token: token_table.marked[token] for token in outline.specials}
         """What is told of the special tokens that may be written."""
         self._specials = frozenset(outline.specials)
         self._outline = outline
-        self._lexicon = lexicon
+        self._token_table = token_table
         self._grammar = grammar
         self._grammars: dict[int, Grammar | None] = {_OWN: grammar}
         self._other = other
         self._channels = Channels(outline.reading)
-        self._bound = Bound(outline.thinking, len(lexicon.pieces)) if outline.thinking else None
-        self._reads = grammar is not None or self._bound is not None or outline.must
-        self._crossed = False  # the place where the grammar begins is behind, but tokens are still forced
-        self._ahead: Grammar | None = None  # where the grammar stands then, if it takes them
-        self._began: dict[Start, bool] = {}  # whether a grammar may begin so, as far as it was asked
-        self._markers = _markers(outline, lexicon) if grammar else ()
+        self._budget = ThinkingBudget(outline.thinking, len(token_table.pieces)) if outline.thinking else None
+        self._reads = grammar is not None or self._budget is not None or outline.must
+        self._grammar_begun = (
+            False  # the place where the grammar begins is behind, but tokens are still forced
+        )
+        self._forced_grammar: Grammar | None = None  # where the grammar stands then, if it takes them
+        self._beginnings: dict[
+            GrammarStart, bool
+        ] = {}  # whether a grammar may begin so, as far as it was asked
+        self._marker_ends = _marker_ends(outline, token_table) if grammar else ()
         bare = outline.triggered and any(calls.bare for calls in spellings(outline.reading.dialect))
-        self._quoting = lexicon.having(_QUOTE) if bare and grammar else None
-        self._now: Constraint = Nothing()
-        self._now = self._first()
+        self._quoting = token_table.containing(_QUOTE) if bare and grammar else None
+        self._phase: Constraint = NothingAllowed()
+        self._phase = self._first_phase()
 
     # -- the constraint --------------------------------------------------------------------------------
 
-    def allows(self, tokens: Ids) -> Mask:
+    def allows(self, tokens: TokenIds) -> Mask:
         """For each token, whether it may come next; see `engine.sampling.constraint.Constraint.allows`."""
-        return self._now.allows(tokens)
+        return self._phase.allows(tokens)
 
-    def narrow(self) -> Ids | None:
+    def narrow(self) -> TokenIds | None:
         """Tokens among which all allowed ones are, where they are few."""
-        return self._now.narrow()
+        return self._phase.narrow()
 
     def refused(self) -> Places | None:
         """All tokens that are not allowed, where they are few."""
-        return self._now.refused()
+        return self._phase.refused()
 
-    def forced(self, most: int) -> Ahead:
+    def forced(self, max_bytes: int) -> ForcedText:
         """What comes next whatever is drawn: where the grammar holds, what it forces."""
-        return self._now.forced(most)
+        return self._phase.forced(max_bytes)
 
     def accept(self, token: int) -> None:
         """Goes on with a token that was allowed. Raises `ValueError` for any other."""
-        self._now.accept(token)
-        if self._reads and token not in self._lexicon.eog:
-            self._read(token)
+        self._phase.accept(token)
+        if self._reads and token not in self._token_table.eog:
+            self._advance(token)
 
     # -- phases ----------------------------------------------------------------------------------------
 
-    def _first(self) -> Constraint:
+    def _first_phase(self) -> Constraint:
         """The phase that the answer begins with."""
         grammar = self._grammar
         if grammar is None or self._outline.triggered or self._channels.thinking:
-            return self._next()
+            return self._free_phase()
         opening = self._opening()
-        trial = grammar.after(b"")
-        if opening and trial:
-            return Opening(opening, self._lexicon, self.marked, trial)
-        return self._held(grammar)
+        copy = grammar.after(b"")
+        if opening and copy:
+            return ThinkingOrGrammar(opening, self._token_table, self.marked, copy)
+        return self._grammar_phase(grammar)
 
-    def _next(self) -> Constraint:
+    def _free_phase(self) -> Constraint:
         """The phase of what comes next, as long as no grammar holds."""
-        if self._bound and self._channels.thinking and self._bound.reached:
-            return Forced(self._bound.close())
+        if self._budget and self._channels.thinking and self._budget.reached:
+            return Forced(self._budget.close())
         silent = self._outline.must and self._channels.thinking
-        freedom = self._lexicon.freedom(self._specials, ends=not silent)
-        refusing = [token for token, start in self._completing() if not self._may_begin(start)]
+        free = self._token_table.free(self._specials, ends=not silent)
+        refusing = [token for token, start in self._completing_tokens() if not self._may_begin(start)]
         if self._quoting is not None and self._channels.beginning:
-            return Trying(freedom, refusing, self._quoting, self._may_come)
-        now = self._now
-        if not refusing and type(now) is Free and now.freedom is freedom and not now.refusing.size:
-            return now
-        return Free(freedom, refusing)
+            return Trying(free, refusing, self._quoting, self._may_come)
+        phase = self._phase
+        if not refusing and type(phase) is Free and phase.free is free and not phase.refusing.size:
+            return phase
+        return Free(free, refusing)
 
-    def _held(self, grammar: Grammar | None) -> Constraint:
+    def _grammar_phase(self, grammar: Grammar | None) -> Constraint:
         """The last phase: the grammar, from where it stands. Without one there is nothing that may follow."""
         self._reads = False
-        return grammar or Nothing()
+        return grammar or NothingAllowed()
 
-    def _read(self, token: int) -> None:
+    def _advance(self, token: int) -> None:
         """Moves on with an accepted token."""
-        piece = self.marked.get(token) or self._lexicon.pieces[token]
-        if self._bound and self._channels.thinking:
-            self._bound.feed(token, piece)
-        now = self._now
-        if isinstance(now, Opening):
+        piece = self.marked.get(token) or self._token_table.pieces[token]
+        if self._budget and self._channels.thinking:
+            self._budget.feed(token, piece)
+        phase = self._phase
+        if isinstance(phase, ThinkingOrGrammar):
             self._channels.feed(piece)
-            self._now = self._opened(now)
+            self._phase = self._thinking_or_grammar(phase)
             return
-        start = self._advance(self._channels, piece)
-        if isinstance(now, Forced):
-            self._force(now, token, start)
+        start = self._feed(self._channels, piece)
+        if isinstance(phase, Forced):
+            self._force(phase, token, start)
         elif start is not None and self._grammar:
-            self._now = self._held(self._behind(start))
+            self._phase = self._grammar_phase(self._grammar_after(start))
         else:
-            self._now = self._next()
+            self._phase = self._free_phase()
 
-    def _opened(self, now: Opening) -> Constraint:
+    def _thinking_or_grammar(self, phase: ThinkingOrGrammar) -> Constraint:
         """The phase behind a token of an opening."""
-        if now.left:
-            return now
-        if now.left is None or not self._channels.thinking:
-            return self._held(now.grammar or (self._grammar and self._grammar.after(b"")))
-        return self._next()
+        if phase.remaining:
+            return phase
+        if phase.remaining is None or not self._channels.thinking:
+            return self._grammar_phase(phase.grammar or (self._grammar and self._grammar.after(b"")))
+        return self._free_phase()
 
-    def _force(self, now: Forced, token: int, start: Start | None) -> None:
+    def _force(self, phase: Forced, token: int, start: GrammarStart | None) -> None:
         """Moves on with a forced token. A grammar follows what is forced behind the thought, as far as it takes it."""
-        if self._crossed:
-            self._ahead = _accepted(self._ahead, token)
+        if self._grammar_begun:
+            self._forced_grammar = _after_token(self._forced_grammar, token)
         elif start is not None and self._grammar:
-            self._crossed, self._ahead = True, self._behind(start)
-        if now.left:
+            self._grammar_begun, self._forced_grammar = True, self._grammar_after(start)
+        if phase.remaining:
             return
-        if self._crossed and self._grammar:
-            self._now = self._held(self._ahead or self._grammar.after(b""))
+        if self._grammar_begun and self._grammar:
+            self._phase = self._grammar_phase(self._forced_grammar or self._grammar.after(b""))
             return
-        if self._bound and self._channels.thinking:
-            self._bound.give_up()
-        self._now = self._next()
+        if self._budget and self._channels.thinking:
+            self._budget.give_up()
+        self._phase = self._free_phase()
 
     # -- where the grammar begins ----------------------------------------------------------------------
 
     def _opening(self) -> bytes:
         """What the model writes to begin a thought by itself; b"" if there is nothing or a thought has no bound."""
         reading = self._outline.reading
-        if self._bound is None or reading.dialect.thought is None:
+        if self._budget is None or reading.dialect.thought is None:
             return b""
         written = marked(reading.dialect.thought.open.strip(), reading.specials)
         return written.removeprefix(reading.begun)
 
-    def _advance(self, channels: Channels, piece: bytes) -> Start | None:
+    def _feed(self, channels: Channels, piece: bytes) -> GrammarStart | None:
         """Feeds `channels`; where a grammar begins in the piece, None if it does not."""
         if self._outline.triggered:
-            told = channels.feed(piece)
+            read = channels.feed(piece)
             if channels.place != "call" or channels.calls is None:
                 return None
-            return Start(
-                self._which(channels.calls), b"".join(data for channel, data in told if channel == "call")
+            return GrammarStart(
+                self._which(channels.calls), b"".join(data for channel, data in read if channel == "call")
             )
         before = channels.fork() if self._grammar else None
         channels.feed(piece)
@@ -227,85 +231,85 @@ class Guide:
         while before.thinking:
             before.feed(piece[at : at + 1])
             at += 1
-        return Start(_OWN, piece[at:])
+        return GrammarStart(_OWN, piece[at:])
 
     def _which(self, calls: Calls) -> int:
         dialect = self._outline.reading.dialect
         return _OWN if calls == dialect.calls else dialect.also.index(calls)
 
-    def _completing(self) -> Iterator[tuple[int, Start]]:
+    def _completing_tokens(self) -> Iterator[tuple[int, GrammarStart]]:
         """The tokens that would come to that place and have bytes behind it, with where the grammar would stand."""
         held = self._channels.held
-        for marker in self._markers if self._reads else ():
+        for marker in self._marker_ends if self._reads else ():
             for text, tokens in marker.candidates(held):
                 fork = self._channels.fork()
-                start = self._advance(fork, text) if text else None
-                together = start is not None and not start.behind
+                start = self._feed(fork, text) if text else None
+                together = start is not None and not start.rest
                 if text and not together and not fork.held:
                     continue  # it is no marker here
                 for token in tokens:
                     if token in self.marked:
                         continue
-                    piece = self._lexicon.pieces[token]
+                    piece = self._token_table.pieces[token]
                     found = (
-                        Start(start.which, piece[len(text) :])
+                        GrammarStart(start.which, piece[len(text) :])
                         if start is not None and together
-                        else self._advance(self._channels.fork(), piece)
+                        else self._feed(self._channels.fork(), piece)
                     )
-                    if found and found.behind:
+                    if found and found.rest:
                         yield token, found
 
     def _may_come(self, token: int) -> bool:
         """Whether a plain token begins no call, or one that its grammar takes."""
         if token in self.marked:
             return True
-        start = self._advance(self._channels.fork(), self._lexicon.pieces[token])
+        start = self._feed(self._channels.fork(), self._token_table.pieces[token])
         return start is None or self._may_begin(start)
 
-    def _may_begin(self, start: Start) -> bool:
+    def _may_begin(self, start: GrammarStart) -> bool:
         """Whether a grammar may begin so."""
-        if (known := self._began.get(start)) is None:
-            first = Start(start.which, start.behind[:1])
+        if (known := self._beginnings.get(start)) is None:
+            first = GrammarStart(start.which, start.rest[:1])
             known = first == start or self._may_begin(first)
-            self._began[start] = known = known and self._behind(start) is not None
+            self._beginnings[start] = known = known and self._grammar_after(start) is not None
         return known
 
-    def _behind(self, start: Start) -> Grammar | None:
+    def _grammar_after(self, start: GrammarStart) -> Grammar | None:
         """The grammar behind a start; None where it does not begin so."""
         if start.which not in self._grammars:
-            self._grammars[start.which] = self._made(start.which)
+            self._grammars[start.which] = self._build(start.which)
         grammar = self._grammars[start.which]
-        return grammar.after(start.behind) if grammar else None
+        return grammar.after(start.rest) if grammar else None
 
-    def _made(self, which: int) -> Grammar | None:
+    def _build(self, which: int) -> Grammar | None:
         try:
             return self._other(which)
         except ConstraintError:
             return None
 
 
-def _markers(outline: Outline, lexicon: Lexicon) -> tuple[_Marker, ...]:
+def _marker_ends(outline: Outline, token_table: TokenTable) -> tuple[_MarkerEnd, ...]:
     """The markers behind which a grammar may begin; once where several end alike."""
     dialect = outline.reading.dialect
     if outline.triggered:
         literals = ["\n".join(call_head(calls)) for calls in spellings(dialect)]
     else:
         literals = [dialect.thought.close] if dialect.thought else []
-    markers = [_Marker(literal, outline.reading.specials, lexicon) for literal in literals]
+    markers = [_MarkerEnd(literal, outline.reading.specials, token_table) for literal in literals]
     return tuple({(marker.end, marker.alone): marker for marker in markers}.values())
 
 
-class _Marker:
+class _MarkerEnd:
     """The end of the marker behind which the grammar begins, as far as plain tokens write it."""
 
-    def __init__(self, literal: str, specials: Many[str], lexicon: Lexicon) -> None:
+    def __init__(self, literal: str, specials: Many[str], token_table: TokenTable) -> None:
         words = marked(literal, specials).split()
         end = words[-1] if words else b""
         for special in specials:
             end = end.rpartition(MARK + special.encode())[2]
         self.end: Final = end
         self.alone: Final = words == [end]
-        self._tokens = lexicon.completing(end) if end else None
+        self._tokens = token_table.completing(end) if end else None
 
     def candidates(self, held: bytes) -> Iterator[tuple[bytes, tuple[int, ...]]]:
         """Tokens that may complete it and go on, behind `held`; those that begin with the same bytes of it together.
@@ -322,7 +326,7 @@ class _Marker:
             yield b"", self._tokens.inside
 
 
-def _accepted(grammar: Grammar | None, token: int) -> Grammar | None:
+def _after_token(grammar: Grammar | None, token: int) -> Grammar | None:
     """The grammar behind a token; None where it refuses it."""
     if grammar is None or not grammar.allows(np.array([token], np.int32))[0]:
         return None

@@ -18,10 +18,10 @@ from typing import Final
 
 import numpy as np
 
-from b3node.engine.guidance.token_table import Lexicon
+from b3node.engine.guidance.token_table import TokenTable
 from b3node.engine.sampling.constraint import Constraint
 
-MOST: Final = 64
+MAX_FORCED: Final = 64
 """Bytes that are looked ahead at once, each for a question to the grammar (some 0.03 ms), and tokens of a jump."""
 _KNOWN: Final = 1024
 """Texts whose tokens are remembered."""
@@ -30,7 +30,7 @@ Tokenize = Callable[[str], Many[int]]
 """The tokens of plain text that goes on where other text ended: no special ones, no space before it."""
 
 
-class Jump:
+class JumpForward:
     """Jumps over what is forced, for any number of sequences.
 
     Args:
@@ -38,19 +38,19 @@ class Jump:
         lexicon: of the same vocabulary.
     """
 
-    def __init__(self, tokenize: Tokenize, lexicon: Lexicon) -> None:
+    def __init__(self, tokenize: Tokenize, token_table: TokenTable) -> None:
         self._tokenize = tokenize
-        self._lexicon = lexicon
+        self._token_table = token_table
         self.tokens = lru_cache(_KNOWN)(self._tokens)
 
-    def over(self, constraint: Constraint) -> list[int]:
+    def advance(self, constraint: Constraint) -> list[int]:
         """The tokens that come next whatever is drawn, accepted by the constraint; often none.
 
         They may end the answer.
         """
         taken: list[int] = []
-        while len(taken) < MOST:
-            text, following, specials = constraint.forced(MOST)
+        while len(taken) < MAX_FORCED:
+            text, following, specials = constraint.forced(MAX_FORCED)
             tokens = self.tokens(text, following) if text else ()
             if following == frozenset() and len(specials) == 1 and self._written(tokens) == text:
                 tokens = (*tokens, *specials)
@@ -59,7 +59,7 @@ class Jump:
                     return taken
                 constraint.accept(token)
                 taken.append(token)
-            if not tokens or tokens[-1] not in specials or tokens[-1] in self._lexicon.eog:
+            if not tokens or tokens[-1] not in specials or tokens[-1] in self._token_table.eog:
                 break
         return taken
 
@@ -77,8 +77,8 @@ class Jump:
         return tuple(tokens[:sure])
 
     def _written(self, tokens: Many[int]) -> bytes:
-        return b"".join(self._lexicon.pieces[token] for token in tokens)
+        return b"".join(self._token_table.pieces[token] for token in tokens)
 
     def _spanned(self, text: bytes, place: int, following: frozenset[int] | None) -> bool:
         """Whether a token could begin before `place` and go on behind the end of `text`."""
-        return any(self._lexicon.goes_on(text[start:], following) for start in range(place))
+        return any(self._token_table.has_extension(text[start:], following) for start in range(place))

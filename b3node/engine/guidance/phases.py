@@ -8,27 +8,27 @@ from typing import Final
 import numpy as np
 
 from b3node.dialects.outline import MARK
-from b3node.engine.guidance.token_table import Freedom, Lexicon
-from b3node.engine.sampling.constraint import Ahead, Grammar, Ids, Mask
+from b3node.engine.guidance.token_table import FreeTokens, TokenTable
+from b3node.engine.sampling.constraint import ForcedText, Grammar, Mask, TokenIds
 from b3node.engine.sampling.sampler import Places
 
 _NONE: Final[Places] = np.empty(0, np.intp)
 
 
 class Free:
-    """Anything goes but what `freedom` and `refusing` refuse; they have no token in common."""
+    """Anything goes but what `free` and `refusing` refuse; they have no token in common."""
 
-    def __init__(self, freedom: Freedom, refusing: Many[int] = ()) -> None:
-        self.freedom: Final = freedom
+    def __init__(self, free: FreeTokens, refusing: Many[int] = ()) -> None:
+        self.free: Final = free
         self.refusing: Final = np.array(refusing, np.intp) if refusing else _NONE
-        self._refused = np.concatenate((freedom.refused, self.refusing)) if refusing else freedom.refused
+        self._refused = np.concatenate((free.refused, self.refusing)) if refusing else free.refused
 
-    def allows(self, tokens: Ids) -> Mask:
+    def allows(self, tokens: TokenIds) -> Mask:
         """Those that are not refused."""
-        mask: Mask = self.freedom.allowed[tokens]
+        mask: Mask = self.free.allowed[tokens]
         return mask & ~np.isin(tokens, self.refusing) if self.refusing.size else mask
 
-    def narrow(self) -> Ids | None:
+    def narrow(self) -> TokenIds | None:
         """None: nearly everything is left."""
         return None
 
@@ -36,14 +36,14 @@ class Free:
         """All of them."""
         return self._refused
 
-    def forced(self, most: int) -> Ahead:
+    def forced(self, max_bytes: int) -> ForcedText:
         """Nothing: hardly anything is refused."""
-        del most
-        return Ahead()
+        del max_bytes
+        return ForcedText()
 
     def accept(self, token: int) -> None:
         """Changes nothing. Raises `ValueError` if the token is refused."""
-        if not self.freedom.allowed[token] or (self.refusing.size and token in self.refusing):
+        if not self.free.allowed[token] or (self.refusing.size and token in self.refusing):
             raise ValueError("a token was to be accepted that was not allowed")
 
 
@@ -51,13 +51,13 @@ class Trying(Free):
     """As `Free`, but tokens that are `doubtful`, a mask over the vocabulary, come only where `may_come` says so."""
 
     def __init__(
-        self, freedom: Freedom, refusing: Many[int], doubtful: Mask, may_come: Callable[[int], bool]
+        self, free: FreeTokens, refusing: Many[int], doubtful: Mask, may_come: Callable[[int], bool]
     ) -> None:
-        super().__init__(freedom, refusing)
+        super().__init__(free, refusing)
         self._doubtful = doubtful
         self._may_come = may_come
 
-    def allows(self, tokens: Ids) -> Mask:
+    def allows(self, tokens: TokenIds) -> Mask:
         """Those that are not refused; the doubtful ones among them are tried."""
         mask = super().allows(tokens)
         for place in np.flatnonzero(mask & self._doubtful[tokens]):
@@ -79,41 +79,41 @@ class Forced:
     """Given tokens, at least one, in their order and nothing else."""
 
     def __init__(self, tokens: Many[int]) -> None:
-        self.left: Final = list(reversed(tokens))
+        self.remaining: Final = list(reversed(tokens))
 
-    def allows(self, tokens: Ids) -> Mask:
+    def allows(self, tokens: TokenIds) -> Mask:
         """The next one."""
-        mask: Mask = tokens == self.left[-1]
+        mask: Mask = tokens == self.remaining[-1]
         return mask
 
-    def narrow(self) -> Ids | None:
+    def narrow(self) -> TokenIds | None:
         """The next one."""
-        return np.array(self.left[-1:], np.int32)
+        return np.array(self.remaining[-1:], np.int32)
 
     def refused(self) -> Places | None:
         """None: all others are."""
         return None
 
-    def forced(self, most: int) -> Ahead:
+    def forced(self, max_bytes: int) -> ForcedText:
         """No text: these are tokens."""
-        del most
-        return Ahead()
+        del max_bytes
+        return ForcedText()
 
     def accept(self, token: int) -> None:
         """Goes on. Raises `ValueError` if the token is another one."""
-        if token != self.left[-1]:
+        if token != self.remaining[-1]:
             raise ValueError("a token was to be accepted that was not the next one")
-        self.left.pop()
+        self.remaining.pop()
 
 
-class Nothing:
+class NothingAllowed:
     """No token at all: the sequence ends."""
 
-    def allows(self, tokens: Ids) -> Mask:
+    def allows(self, tokens: TokenIds) -> Mask:
         """None of them."""
         return np.zeros(len(tokens), bool)
 
-    def narrow(self) -> Ids | None:
+    def narrow(self) -> TokenIds | None:
         """No token."""
         return np.empty(0, np.int32)
 
@@ -121,20 +121,20 @@ class Nothing:
         """None: they are not few."""
         return None
 
-    def forced(self, most: int) -> Ahead:
+    def forced(self, max_bytes: int) -> ForcedText:
         """Nothing comes."""
-        del most
-        return Ahead()
+        del max_bytes
+        return ForcedText()
 
     def accept(self, token: int) -> None:
         """Raises `ValueError`."""
         raise ValueError(f"token {token} was to be accepted where nothing is allowed")
 
 
-class Opening:
+class ThinkingOrGrammar:
     """The beginning of an answer whose grammar holds at once unless a thought comes first.
 
-    Both ways are open as long as what is written fits both: `left` is what is missing of the marker that opens a
+    Both ways are open as long as what is written fits both: `remaining` is what is missing of the marker that opens a
     thought (b"" once it is complete, None once it is not what is written), `grammar` where the grammar stands (None
     once it refused something).
 
@@ -145,25 +145,25 @@ class Opening:
     """
 
     def __init__(
-        self, marker: bytes, lexicon: Lexicon, marked: Mapping[int, bytes], grammar: Grammar
+        self, marker: bytes, token_table: TokenTable, marked: Mapping[int, bytes], grammar: Grammar
     ) -> None:
-        self.left: bytes | None = marker
+        self.remaining: bytes | None = marker
         self.grammar: Grammar | None = grammar
-        self._lexicon = lexicon
+        self._token_table = token_table
         self._marked = marked
         self._path = self._along(marker)
 
     @property
     def open(self) -> bool:
         """Whether it may still become a thought, and is not one yet."""
-        return bool(self.left)
+        return bool(self.remaining)
 
-    def allows(self, tokens: Ids) -> Mask:
+    def allows(self, tokens: TokenIds) -> Mask:
         """What goes on with the marker, or with the grammar."""
         mask: Mask = np.isin(tokens, self._path)
         return mask if self.grammar is None else mask | self.grammar.allows(tokens)
 
-    def narrow(self) -> Ids | None:
+    def narrow(self) -> TokenIds | None:
         """The marker's tokens and the grammar's."""
         if self.grammar is None:
             return self._path
@@ -174,9 +174,9 @@ class Opening:
         """None: they are not few."""
         return None
 
-    def forced(self, most: int) -> Ahead:
+    def forced(self, max_bytes: int) -> ForcedText:
         """Nothing as long as both ways are open; then it is the grammar's."""
-        return self.grammar.forced(most) if self.left is None and self.grammar else Ahead()
+        return self.grammar.forced(max_bytes) if self.remaining is None and self.grammar else ForcedText()
 
     def accept(self, token: int) -> None:
         """Goes on in all ways that the token leaves open. Raises `ValueError` if it leaves none."""
@@ -186,25 +186,26 @@ class Opening:
                 self.grammar.accept(token)
             else:
                 self.grammar = None
-        if self.left and token in self._path:
-            written = self._marked.get(token) or self._lexicon.pieces[token]
-            self.left = self.left[len(written) :]
-            self._path = self._along(self.left)
+        if self.remaining and token in self._path:
+            written = self._marked.get(token) or self._token_table.pieces[token]
+            self.remaining = self.remaining[len(written) :]
+            self._path = self._along(self.remaining)
         elif self.grammar is None:
             raise ValueError("a token was to be accepted that was not allowed")
         else:
-            self.left = None
+            self.remaining = None
 
-    def _along(self, left: bytes) -> Ids:
+    def _along(self, remaining: bytes) -> TokenIds:
         """The tokens that go on with what is missing of the marker."""
-        if not left:
+        if not remaining:
             return np.empty(0, np.int32)
-        if left.startswith(MARK):
-            fitting = [token for token, text in self._marked.items() if left.startswith(text)]
+        if remaining.startswith(MARK):
+            fitting = [token for token, text in self._marked.items() if remaining.startswith(text)]
             longest = max((len(self._marked[token]) for token in fitting), default=0)
             return np.array([token for token in fitting if len(self._marked[token]) == longest], np.int32)
-        run, mark, _ = left.partition(MARK)
-        tokens = (token for token in self._lexicon.along(run) if token not in self._marked)
+        run, mark, _ = remaining.partition(MARK)
+        tokens = (token for token in self._token_table.compatible(run) if token not in self._marked)
         return np.array(
-            [token for token in tokens if not mark or len(self._lexicon.pieces[token]) <= len(run)], np.int32
+            [token for token in tokens if not mark or len(self._token_table.pieces[token]) <= len(run)],
+            np.int32,
         )

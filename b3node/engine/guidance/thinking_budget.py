@@ -14,7 +14,7 @@ _CONTINUATIONS: Final = 3
 """Bytes of a character behind its first one, at most."""
 
 
-class Bound:
+class ThinkingBudget:
     """Counts the tokens of an answer's thoughts; `feed` and `close` mutate it.
 
     `reached` says that the thought is to be closed now. A character that is being written is completed before.

@@ -19,14 +19,14 @@ _KNOWN: Final = 64
 """Results of each kind that are kept: a model's requests have a handful of dialects and markers."""
 
 
-class Freedom(NamedTuple):
+class FreeTokens(NamedTuple):
     """The tokens that may be written where anything goes: a mask over the vocabulary, and the others' ids."""
 
     allowed: Mask
     refused: Places
 
 
-class Completing(NamedTuple):
+class CompletingTokens(NamedTuple):
     """Plain tokens that may complete some text and have bytes behind it.
 
     `by_rest[n]` begin with its last n + 1 bytes, `inside` have all of the text somewhere else than at their
@@ -37,7 +37,7 @@ class Completing(NamedTuple):
     by_rest: tuple[tuple[int, ...], ...]
 
 
-class Lexicon:
+class TokenTable:
     """The tables; made once a vocabulary, changed by nothing but what is remembered of answers.
 
     Args:
@@ -69,29 +69,29 @@ class Lexicon:
         self._all: Final = MARK.join(self._texts)  # no plain token has one
         lengths = [len(text) + len(MARK) for text in self._texts]
         self._starts: Final = np.cumsum([0, *lengths[:-1]])
-        self.freedom = lru_cache(_KNOWN)(self._freedom)
+        self.free = lru_cache(_KNOWN)(self._free)
         self.completing = lru_cache(_KNOWN)(self._completing)
-        self.having = lru_cache(_KNOWN)(self._having)
+        self.containing = lru_cache(_KNOWN)(self._containing)
 
-    def _freedom(self, specials: frozenset[int], *, ends: bool) -> Freedom:
+    def _free(self, specials: frozenset[int], *, ends: bool) -> FreeTokens:
         """All plain tokens, those specials, and the ends of generation, if `ends`."""
         refused = self._controls.copy()
         refused[list(specials)] = False
         refused[self._ends] = not ends
-        return Freedom(~refused, np.flatnonzero(refused))
+        return FreeTokens(~refused, np.flatnonzero(refused))
 
-    def _completing(self, text: bytes) -> Completing:
+    def _completing(self, text: bytes) -> CompletingTokens:
         """The tokens that may complete `text`, which is not empty, with bytes behind it."""
         found = (match.start() for match in re.finditer(re.escape(text), self._all))
         places = sorted(
             {int(place) for place in np.searchsorted(self._starts, list(found), side="right") - 1}
         )
-        having = [(self._sorted[place], self._texts[place]) for place in places]
-        inside = (token for token, piece in having if 0 < piece.find(text, 1) < len(piece) - len(text))
+        containing = [(self._sorted[place], self._texts[place]) for place in places]
+        inside = (token for token, piece in containing if 0 < piece.find(text, 1) < len(piece) - len(text))
         rests = (self._longer(text[-size:]) for size in range(1, len(text) + 1))
-        return Completing(tuple(inside), tuple(rests))
+        return CompletingTokens(tuple(inside), tuple(rests))
 
-    def _having(self, text: bytes) -> Mask:
+    def _containing(self, text: bytes) -> Mask:
         """The plain tokens that have `text` in them."""
         mask = np.zeros(len(self.pieces), bool)
         mask[[token for token in self._sorted if text in self.pieces[token]]] = True
@@ -108,7 +108,7 @@ class Lexicon:
                 return
             yield self._sorted[at]
 
-    def goes_on(self, text: bytes, following: Collection[int] | None = None) -> bool:
+    def has_extension(self, text: bytes, following: Collection[int] | None = None) -> bool:
         """Whether a plain token begins with `text` and goes on behind it: with a byte of `following`, if not None."""
         at = bisect_right(self._texts, text)
         if at == len(self._texts) or not self._texts[at].startswith(text):
@@ -122,7 +122,7 @@ class Lexicon:
     def _exactly(self, piece: bytes) -> Iterator[int]:
         return takewhile(lambda token: self.pieces[token] == piece, self._beginning(piece))
 
-    def along(self, text: bytes) -> tuple[int, ...]:
+    def compatible(self, text: bytes) -> tuple[int, ...]:
         """The plain tokens that `text`, which is not empty, begins with, and those that begin with it."""
         shorter = [token for size in range(1, len(text)) for token in self._exactly(text[:size])]
         return (*shorter, *self._beginning(text))

@@ -31,8 +31,8 @@ from typing import Final
 import numpy as np
 
 from b3node.engine.messages import Sampling
-from b3node.engine.sampling.constraint import Constraint, Ids, Mask
-from b3node.engine.sampling.sampler import NoToken, Places, Row, Weights, greedy, sample, sharpness
+from b3node.engine.sampling.constraint import Constraint, Mask, TokenIds
+from b3node.engine.sampling.sampler import LogitRow, NoToken, Places, Weights, greedy, sample, sharpness
 
 _FIRST: Final = (32, 512, 4096)
 """Sizes of the first blocks that are asked about: 32 tokens cost 0.03 ms, 512 0.15 ms, 4096 0.8 ms."""
@@ -47,7 +47,7 @@ _DRAWS: Final = 64
 """... many: each leaves out all that is lighter."""
 
 
-def draw(row: Row, constraint: Constraint | None, sampling: Sampling, rng: random.Random) -> int:
+def draw(row: LogitRow, constraint: Constraint | None, sampling: Sampling, rng: random.Random) -> int:
     """Draws the next token of a sequence; its constraint, if it has one, has accepted it then.
 
     Args:
@@ -72,12 +72,12 @@ def draw(row: Row, constraint: Constraint | None, sampling: Sampling, rng: rando
     return token
 
 
-def _free(row: Row, sampling: Sampling, rng: random.Random) -> int:
+def _free(row: LogitRow, sampling: Sampling, rng: random.Random) -> int:
     """Draws from all tokens."""
     return greedy(row) if sampling.greedy else sample(row, sampling, rng.random())
 
 
-def _masking(row: Row, refused: Places, sampling: Sampling, rng: random.Random) -> int:
+def _masking(row: LogitRow, refused: Places, sampling: Sampling, rng: random.Random) -> int:
     """Draws from all tokens but a few."""
     kept, row[refused] = row[refused], -np.inf
     token = _free(row, sampling, rng)
@@ -85,7 +85,7 @@ def _masking(row: Row, refused: Places, sampling: Sampling, rng: random.Random) 
     return token
 
 
-def _most_probable(row: Row, constraint: Constraint) -> int:
+def _most_probable(row: LogitRow, constraint: Constraint) -> int:
     """The allowed token with the largest logit."""
     free = greedy(row)
     if free == NoToken.BROKEN or _allowed(constraint, free):
@@ -101,7 +101,7 @@ def _most_probable(row: Row, constraint: Constraint) -> int:
     return NoToken.DEAD_END
 
 
-def _sampled(row: Row, constraint: Constraint, sampling: Sampling, rng: random.Random) -> int:
+def _sampled(row: LogitRow, constraint: Constraint, sampling: Sampling, rng: random.Random) -> int:
     """A draw from softmax(row / temperature) over the allowed tokens, cut to their nucleus."""
     top = row.max()
     if not math.isfinite(top):
@@ -116,8 +116,8 @@ def _sampled(row: Row, constraint: Constraint, sampling: Sampling, rng: random.R
 
 
 def _masked(
-    row: Row,
-    ids: Ids,
+    row: LogitRow,
+    ids: TokenIds,
     sampling: Sampling,
     rng: random.Random,
     drawn: abc.Sequence[int] = (),
@@ -143,9 +143,9 @@ class Search:
     Tokens have places in a row of what is left, which becomes shorter where `narrow` helps.
     """
 
-    def __init__(self, row: Row, constraint: Constraint, sampling: Sampling, rng: random.Random) -> None:
+    def __init__(self, row: LogitRow, constraint: Constraint, sampling: Sampling, rng: random.Random) -> None:
         self._row = self._whole = row
-        self._ids: Ids | None = None
+        self._ids: TokenIds | None = None
         """The tokens of the places; None where they are the same."""
         self._allowed: set[int] = set()
         self._refused: list[Places] = []
@@ -192,7 +192,7 @@ class Search:
             self._left_out(left, left.places[_largest(left.each, size)])
         return left if left is None or left.heavy * _ENOUGH > left.light else self._weights()
 
-    def _narrowed(self, ids: Ids) -> Weights | None:
+    def _narrowed(self, ids: TokenIds) -> Weights | None:
         """The weights of the tokens `ids` alone, in places of their own; None if there are none."""
         self._row, self._ids = self._row[ids], ids
         self._allowed.clear()
@@ -291,7 +291,7 @@ class Nucleus:
             each[block] = 0.0
             yield True
 
-    def _ask(self, places: Places, weights: Row) -> None:
+    def _ask(self, places: Places, weights: LogitRow) -> None:
         mask = self._allows(places)
         self._unknown = max(self._unknown - float(weights.sum(dtype=np.float64)), 0.0)
         self._asked = np.concatenate((self._asked, places[mask]))
@@ -303,26 +303,26 @@ def _allowed(constraint: Constraint, token: int) -> bool:
     return bool(constraint.allows(np.array([token], np.int32))[0])
 
 
-def _reach(row: Row, constraint: Constraint) -> Ids:
+def _reach(row: LogitRow, constraint: Constraint) -> TokenIds:
     """Tokens among which all allowed ones are."""
     narrowed = constraint.narrow()
     return np.arange(row.size, dtype=np.int32) if narrowed is None else narrowed
 
 
-def _all_allowed(row: Row, constraint: Constraint, narrowed: Ids | None = None) -> Ids:
+def _all_allowed(row: LogitRow, constraint: Constraint, narrowed: TokenIds | None = None) -> TokenIds:
     """All allowed tokens; `narrowed` are tokens among which they are, if that is known."""
     ids = _reach(row, constraint) if narrowed is None else narrowed
     return ids[constraint.allows(ids)]
 
 
-def _largest(keys: Row, count: int) -> Places:
+def _largest(keys: LogitRow, count: int) -> Places:
     """The places of the largest keys above 0, largest first, at most `count`."""
     some = np.argpartition(keys, -count)[-count:] if keys.size > 2 * count else np.flatnonzero(keys)
     order = some[np.argsort(-keys[some], kind="stable")][:count]
     return order[: np.count_nonzero(keys[order])]
 
 
-def _descending(keys: Row) -> Iterator[Places]:
+def _descending(keys: LogitRow) -> Iterator[Places]:
     """The places of all keys above -inf, largest first, in blocks that grow; only what is taken is sorted."""
     if (top := keys.max(initial=-np.inf)) > -np.inf:
         near = keys >= top - _NEAR
@@ -330,7 +330,7 @@ def _descending(keys: Row) -> Iterator[Places]:
         yield from _sorted(keys, ~near & (keys > -np.inf))
 
 
-def _sorted(keys: Row, taken: Mask) -> Iterator[Places]:
+def _sorted(keys: LogitRow, taken: Mask) -> Iterator[Places]:
     """The places of the `taken` keys, largest first, in blocks that grow."""
     rest = np.flatnonzero(taken)
     for size in _FIRST:

@@ -10,11 +10,11 @@ import numpy.typing as npt
 
 from b3node.engine.sampling.sampler import Places
 
-Ids = npt.NDArray[np.int32]
+TokenIds = npt.NDArray[np.int32]
 Mask = npt.NDArray[np.bool_]
 
 
-class Ahead(NamedTuple):
+class ForcedText(NamedTuple):
     """Text that comes next whatever is drawn: each byte is the only one that may come, and nothing else may."""
 
     text: bytes = b""
@@ -31,7 +31,7 @@ class ConstraintError(Exception):
 class Constraint(Protocol):
     """Where one sequence stands in its grammar. Ids are token ids of the vocabulary; -1 is none of them."""
 
-    def allows(self, tokens: Ids) -> Mask:
+    def allows(self, tokens: TokenIds) -> Mask:
         """For each token, whether the text may go on with it.
 
         End-of-generation tokens are allowed exactly where the grammar is complete, and where nothing else can
@@ -39,7 +39,7 @@ class Constraint(Protocol):
         """
         ...
 
-    def narrow(self) -> Ids | None:
+    def narrow(self) -> TokenIds | None:
         """Tokens among which all allowed ones are, each once; None where looking for them would not pay."""
         ...
 
@@ -54,7 +54,7 @@ class Constraint(Protocol):
         """
         ...
 
-    def forced(self, most: int) -> Ahead:
+    def forced(self, max_bytes: int) -> ForcedText:
         """What comes next whatever is drawn, with at most so many bytes. Where the constraint stands is not changed."""
         ...
 

@@ -31,7 +31,7 @@ import numpy.typing as npt
 
 from b3node.engine.messages import Sampling
 
-Row = npt.NDArray[np.float32]
+LogitRow = npt.NDArray[np.float32]
 Places = npt.NDArray[np.intp]
 _NONE: Final[Places] = np.empty(0, dtype=np.intp)
 
@@ -65,13 +65,13 @@ _LIKELY: Final = 0.5
 """The `top_p` below which a draw from the whole row falls outside too often to be tried."""
 
 
-def greedy(row: Row) -> int:
+def greedy(row: LogitRow) -> int:
     """The id of the largest logit (the lowest id among equals), or `NoToken.BROKEN`."""
     token = int(row.argmax())
     return token if math.isfinite(row[token]) else NoToken.BROKEN
 
 
-def sample(row: Row, sampling: Sampling, uniform: float) -> int:
+def sample(row: LogitRow, sampling: Sampling, uniform: float) -> int:
     """Draws once from softmax(row / temperature), cut to the smallest set of mass `top_p`.
 
     Args:
@@ -128,7 +128,7 @@ class Weights:
         temperature: above 0.
     """
 
-    def __init__(self, row: Row, top: np.float32, temperature: float) -> None:
+    def __init__(self, row: LogitRow, top: np.float32, temperature: float) -> None:
         self._row, self._top, self._temperature = row, top, temperature
         self._sharpness = sharpness(temperature)
         self._edge = np.float32(top - max(math.log(row.size / _LIGHT), 0.0) / self._sharpness)
@@ -138,7 +138,7 @@ class Weights:
         each = row[self.places]
         each -= top
         each *= np.float32(self._sharpness)
-        self.each: Row = np.exp(each, out=each)
+        self.each: LogitRow = np.exp(each, out=each)
         # What is light is below the edge, and where that is the largest logit, at most the number below it.
         below = self._edge if self._edge < top else np.nextafter(top, np.float32(-np.inf))
         self._most = self._weight(below)
@@ -193,7 +193,7 @@ class Weights:
         """
         return self.heavier(token) * (1.0 - top_p) < top_p * self._weight(self._row[token])
 
-    def every(self) -> Row:
+    def every(self) -> LogitRow:
         """What every token weighs, the light ones too; 0 for those that are left out."""
         weights = relative(self._row, self._top, self._temperature)
         for tokens in self._left_out:
@@ -215,9 +215,9 @@ class Weights:
             self._sum()
 
 
-def relative(row: Row, top: np.float32, temperature: float) -> Row:
+def relative(row: LogitRow, top: np.float32, temperature: float) -> LogitRow:
     """The weight of each token beside one with the logit `top`."""
-    weights: Row = np.subtract(row, top)
+    weights: LogitRow = np.subtract(row, top)
     weights *= np.float32(sharpness(temperature))
     return np.exp(weights, out=weights)
 
@@ -227,7 +227,7 @@ def sharpness(temperature: float) -> float:
     return min(1.0 / temperature, _SHARPEST)
 
 
-def _draw_nucleus(weights: Row, top_p: float, uniform: float) -> int:
+def _draw_nucleus(weights: LogitRow, top_p: float, uniform: float) -> int:
     """A draw from the smallest set of most probable tokens whose mass is at least `top_p`."""
     blocks = _blocks(weights)
     total = float(blocks[-1])
@@ -243,14 +243,14 @@ def _draw_nucleus(weights: Row, top_p: float, uniform: float) -> int:
     return int(candidates[inside[places(mass[inside], (uniform,))[0]]])
 
 
-def _is_inside(weights: Row, token: int, wanted: float) -> bool:
+def _is_inside(weights: LogitRow, token: int, wanted: float) -> bool:
     """Whether what comes before `token`, heaviest and then lowest id first, weighs less than `wanted`."""
     weight = weights[token]
     equals = np.count_nonzero(weights[:token] == weight)
     return bool(np.dot(weights, weights > weight) + float(weight) * equals < wanted)
 
 
-def _nucleus(mass: Row, wanted: float) -> Places:
+def _nucleus(mass: LogitRow, wanted: float) -> Places:
     """The places of the fewest, heaviest entries that weigh at least `wanted` (of all, where none do)."""
     sure, doubtful = _split(mass, wanted) if mass.size > _SORTABLE else (_NONE, np.arange(mass.size))
     order = doubtful[np.argsort(-mass[doubtful], kind="stable")]
@@ -259,7 +259,7 @@ def _nucleus(mass: Row, wanted: float) -> Places:
     return np.concatenate((sure, order[: int(np.searchsorted(cumulative, missing)) + 1]))
 
 
-def _split(mass: Row, wanted: float) -> tuple[Places, Places]:
+def _split(mass: LogitRow, wanted: float) -> tuple[Places, Places]:
     """Places that are in the nucleus for sure, and those among which it ends.
 
     The upper half of a positive float's bits grows with its value, so it serves as the bin of a histogram
@@ -273,7 +273,7 @@ def _split(mass: Row, wanted: float) -> tuple[Places, Places]:
     return np.flatnonzero(bins > last), np.flatnonzero(bins == last)
 
 
-def places(weights: Row, uniforms: Sequence[float]) -> list[int]:
+def places(weights: LogitRow, uniforms: Sequence[float]) -> list[int]:
     """The places of independent draws proportional to `weights`, one a uniform number in [0, 1).
 
     Which block of 1024 first, then where in it.
@@ -282,13 +282,13 @@ def places(weights: Row, uniforms: Sequence[float]) -> list[int]:
     return [_place(weights, blocks, uniform * float(blocks[-1])) for uniform in uniforms]
 
 
-def _blocks(weights: Row) -> npt.NDArray[np.float64]:
+def _blocks(weights: LogitRow) -> npt.NDArray[np.float64]:
     """The sums up to the end of each block."""
     edges = np.arange(0, weights.size, _BLOCK)
     return np.cumsum(np.add.reduceat(weights, edges), dtype=np.float64)
 
 
-def _place(weights: Row, blocks: npt.NDArray[np.float64], target: float) -> int:
+def _place(weights: LogitRow, blocks: npt.NDArray[np.float64], target: float) -> int:
     """Where the sum of the weights passes `target`; `blocks` are the sums up to the end of each block."""
     block = min(int(np.searchsorted(blocks, target, side="right")), blocks.size - 1)
     before = blocks[block - 1] if block else 0.0

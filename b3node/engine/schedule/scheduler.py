@@ -43,7 +43,7 @@ from b3node.engine.schedule.shared_prefill import is_prefilling_shared
 from b3node.engine.schedule.sliding_window import SlidingWindows
 from b3node.engine.schedule.step_report import StepReport
 from b3node.engine.schedule.token_budget import MeasuredStep, TokenBudget
-from b3node.engine.speculation.drafter import Drafter, Drafts
+from b3node.engine.speculation.drafter import Drafter, DrafterFactory
 
 FOLLOWER_GRACE_SECONDS: Final = 1.0
 """Seconds that whoever follows a leader may still wait for a slot once the leader has computed the common part."""
@@ -75,7 +75,7 @@ class Scheduler:
         self._chunker = Chunker(limits, token_budget, self._windows, eog)
         self.waiting = Queue(limits.waiting)
         self.running: dict[int, Sequence] = {}
-        self._drafts = Drafts()
+        self._drafts = DrafterFactory()
         self._fresh: list[Drafter] = []  # of the sequences that the last step brought something
         self._measured: MeasuredStep | None = None
         self._eog = eog

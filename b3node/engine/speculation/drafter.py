@@ -19,8 +19,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Container, Hashable, Iterator
 from typing import Final
 
-from b3node.engine.speculation.ngram_table import CONTEXT, Phrases
-from b3node.engine.speculation.prompt_lookup import Guess, Lookup
+from b3node.engine.speculation.ngram_table import CONTEXT, NgramTable
+from b3node.engine.speculation.prompt_lookup import DraftToken, PromptLookup
 
 LONGEST: Final = 16
 """Tokens that are guessed at once, at most."""
@@ -35,11 +35,11 @@ _FAINT: Final = 0.1
 Cost = Callable[[int], float]
 
 
-class Drafts:
+class DrafterFactory:
     """Makes the drafters of an engine's sequences; `of` mutates it."""
 
     def __init__(self) -> None:
-        self._phrases: OrderedDict[Hashable, Phrases] = OrderedDict()
+        self._phrases: OrderedDict[Hashable, NgramTable] = OrderedDict()
 
     def of(self, kind: Hashable, known: array[int]) -> Drafter:
         """A drafter for a new sequence with these tokens, which grow.
@@ -48,7 +48,7 @@ class Drafts:
         what is learnt of the others' chances would make their drafts too long.
         """
         if (phrases := self._phrases.get(kind)) is None:
-            phrases = self._phrases[kind] = Phrases()
+            phrases = self._phrases[kind] = NgramTable()
         self._phrases.move_to_end(kind)
         if len(self._phrases) > _KINDS:
             self._phrases.popitem(last=False)
@@ -63,9 +63,9 @@ class Drafter:
         phrases: what its namespace says, which learns from it.
     """
 
-    def __init__(self, known: array[int], phrases: Phrases) -> None:
+    def __init__(self, known: array[int], phrases: NgramTable) -> None:
         self._known = known
-        self._lookup = Lookup(known)
+        self._lookup = PromptLookup(known)
         self._phrases = phrases
         self._fed = len(known)
 
@@ -96,7 +96,7 @@ class Drafter:
                 taken, rate = len(tokens), gain / steps
         return tokens[:taken]
 
-    def _guesses(self, draft: array[int]) -> Iterator[Guess]:
+    def _guesses(self, draft: array[int]) -> Iterator[DraftToken]:
         """What comes behind the known tokens and a draft that grows by each guess."""
         context = self._known[-CONTEXT:]
         quoted = self._lookup.guess(draft)
@@ -107,7 +107,7 @@ class Drafter:
             quoted = self._lookup.guess(draft) if quoting else None
 
 
-def _surer(one: Guess | None, other: Guess | None) -> Guess | None:
+def _surer(one: DraftToken | None, other: DraftToken | None) -> DraftToken | None:
     if one is None or other is None:
         return one or other
     return one if one.chance >= other.chance else other

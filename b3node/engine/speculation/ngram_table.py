@@ -16,7 +16,7 @@ from array import array
 from collections.abc import Sequence as Many
 from typing import Final
 
-from b3node.engine.speculation.prompt_lookup import RATE, Guess
+from b3node.engine.speculation.prompt_lookup import RATE, DraftToken
 
 CONTEXT: Final = 3
 """Tokens that count for what follows them."""
@@ -34,11 +34,11 @@ _AT_FIRST: Final = ((0.25, 0.35, 0.4, 0.4, 0.4, 0.6), (0.45, 0.65, 0.7, 0.75, 0.
 in SmolLM2's stories."""
 
 
-class Phrases:
+class NgramTable:
     """The tables of one namespace; `learn` mutates them."""
 
     def __init__(self) -> None:
-        self._tables = (_Table(CONTEXT - 1), _Table(CONTEXT))
+        self._tables = (_ContextTable(CONTEXT - 1), _ContextTable(CONTEXT))
 
     def learn(self, known: Many[int]) -> None:
         """The last of the tokens followed the others. The table with the longest context that knows it is judged."""
@@ -47,7 +47,7 @@ class Phrases:
         for table in reversed(self._tables):
             judged = table.learn(before, token, judge=not judged) or judged
 
-    def guess(self, before: Many[int]) -> Guess | None:
+    def guess(self, before: Many[int]) -> DraftToken | None:
         """What follows such tokens, of which the last three count; None where nothing is known. Changes nothing."""
         for table in reversed(self._tables):
             if (guess := table.guess(before)) is not None:
@@ -55,7 +55,7 @@ class Phrases:
         return None
 
 
-class _Table:
+class _ContextTable:
     """What follows `size` tokens."""
 
     def __init__(self, size: int) -> None:
@@ -83,14 +83,14 @@ class _Table:
             self._keys[place], self._tokens[place], self._votes[place] = key, token, 1
         return known
 
-    def guess(self, before: Many[int]) -> Guess | None:
+    def guess(self, before: Many[int]) -> DraftToken | None:
         if len(before) < self._size:
             return None
         key = self._key(before)
         place = _place(key)
         if self._keys[place] != key:
             return None
-        return Guess(self._tokens[place], self._odds[self._votes[place]])
+        return DraftToken(self._tokens[place], self._odds[self._votes[place]])
 
     def _key(self, before: Many[int]) -> int:
         key = 0

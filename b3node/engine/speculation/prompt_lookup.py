@@ -32,14 +32,14 @@ _AT_FIRST: Final = (0.35, 0.5, 0.6, 0.7, 0.85, 0.95)
 """How often a guess of each class is right, before anything was learnt of a sequence: as often as in SmolLM2's answers."""
 
 
-class Guess(NamedTuple):
+class DraftToken(NamedTuple):
     """A token that may come next, and how likely that is taken to be."""
 
     token: int
     chance: float
 
 
-class Lookup:
+class PromptLookup:
     """Guesses for one sequence out of itself; `feed` mutates it.
 
     Args:
@@ -69,7 +69,7 @@ class Lookup:
                 return
         self._search(place)
 
-    def guess(self, draft: Many[int]) -> Guess | None:
+    def guess(self, draft: Many[int]) -> DraftToken | None:
         """The token behind the known ones and a draft of such guesses; None where there is none. Changes nothing."""
         if self._next < 0:
             return None
@@ -77,7 +77,7 @@ class Lookup:
             self._next + len(draft) - len(self._known)
         )  # a repeated text may be shorter than a draft of it
         token = self._known[place] if place < 0 else draft[place]
-        return Guess(token, self._odds[_class(self._agreed + len(draft))])
+        return DraftToken(token, self._odds[_class(self._agreed + len(draft))])
 
     def _search(self, last: int) -> None:
         """Finds where most of the tokens up to `last` stood before, the latest place among equals."""

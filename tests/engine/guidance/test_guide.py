@@ -14,13 +14,13 @@ from b3node.dialects.dialect import GENERIC, Calls, Dialect, JsonArguments, Name
 from b3node.dialects.outline import MARK, Outline, Reading, Thinking
 from b3node.engine.guidance.guide import Guide
 from b3node.engine.guidance.repetition import TIMES, TOKENS
-from b3node.engine.guidance.token_table import Lexicon
+from b3node.engine.guidance.token_table import TokenTable
 from b3node.engine.messages import Sampling
 from b3node.engine.sampling.constrained import draw
-from b3node.engine.sampling.constraint import Ahead, ConstraintError
+from b3node.engine.sampling.constraint import ConstraintError, ForcedText
 from b3node.engine.sampling.sampler import NoToken
 from b3node.parse.channels import Channels
-from tests.engine.fake_grammar import TextGrammar, everything, ids, lexicon, new, spell
+from tests.engine.fake_grammar import TextGrammar, everything, ids, new, spell, token_table
 from tests.engine.sampling.test_constrained import chi_square
 from tests.zoo.vocabulary import (
     END_THINK,
@@ -42,13 +42,13 @@ ALL = ("<think>", "</think>", "<tool_call>", "</tool_call>")
 MARKED = {text: MARK + text.encode() for text in ALL}
 BODY = b'{"name": "f"}'
 TEXTS = (BODY, b"\n" + BODY + b"\n")
-LEXICON = lexicon(
+TOKEN_TABLE = token_table(
     *("<think", "<tool_call", "k>", "l>", ">\n", ">\n\n", ">{", '>{"name"', ">x"),
     *('<tool_call>{"', "a<tool_call>{", "a<tool_call>x"),
 )
 
 
-def thinking(budget: int = 1000, closing: bytes = b"</think>", lex: Lexicon = LEXICON) -> Thinking:
+def thinking(budget: int = 1000, closing: bytes = b"</think>", lex: TokenTable = TOKEN_TABLE) -> Thinking:
     return Thinking(budget, array("i", spell(lex, closing)).tobytes())
 
 
@@ -74,7 +74,7 @@ def outline(
 def guide(
     outlined: Outline,
     texts: Many[bytes] | None = None,
-    lex: Lexicon = LEXICON,
+    lex: TokenTable = TOKEN_TABLE,
     others: Many[Many[bytes]] = (),
 ) -> Guide:
     """A guide whose grammar is `texts`, and `others[k]` for calls in the spelling `also[k]`."""
@@ -87,11 +87,11 @@ def guide(
     return Guide(outlined, lex, None if texts is None else TextGrammar(lex, texts), other)
 
 
-def allowed(guided: Guide, lex: Lexicon = LEXICON) -> set[int]:
+def allowed(guided: Guide, lex: TokenTable = TOKEN_TABLE) -> set[int]:
     return set(np.flatnonzero(guided.allows(everything(lex))).tolist())
 
 
-def write(guided: Guide, *parts: str | bytes | int, lex: Lexicon = LEXICON) -> Guide:
+def write(guided: Guide, *parts: str | bytes | int, lex: TokenTable = TOKEN_TABLE) -> Guide:
     """Goes on with tokens, and with texts byte by byte."""
     for part in parts:
         text = part.encode() if isinstance(part, str) else part
@@ -101,7 +101,7 @@ def write(guided: Guide, *parts: str | bytes | int, lex: Lexicon = LEXICON) -> G
     return guided
 
 
-def forced(guided: Guide, lex: Lexicon = LEXICON) -> bytes:
+def forced(guided: Guide, lex: TokenTable = TOKEN_TABLE) -> bytes:
     """What is forced from here on, bounded; it is accepted."""
     said = b""
     while len(only := allowed(guided)) == 1:
@@ -121,18 +121,18 @@ def test_text_is_forced_where_the_grammar_holds() -> None:
     """Not in free text; behind a call's marker, as far as the grammar leaves no choice."""
     guided = write(guide(outline(PLAIN, ALL, triggered=True), [BODY, BODY[:-1] + b" }"]), "so: ")
 
-    assert guided.forced(64) == Ahead()
-    assert write(guided, TOOL_CALL).forced(64) == Ahead(BODY[:-1], frozenset(b" }"))
-    assert write(guided, BODY[:4]).forced(5) == Ahead(BODY[4:9])
+    assert guided.forced(64) == ForcedText()
+    assert write(guided, TOOL_CALL).forced(64) == ForcedText(BODY[:-1], frozenset(b" }"))
+    assert write(guided, BODY[:4]).forced(5) == ForcedText(BODY[4:9])
 
 
 def test_nothing_is_forced_while_a_thought_may_begin_or_is_to_be_closed() -> None:
     """As long as both a thought and the answer may come, and where tokens are given, text is drawn."""
     opening = guide(outline(PLAIN, ALL, bound=thinking(1)), [BODY])
 
-    assert opening.forced(64) == Ahead()
+    assert opening.forced(64) == ForcedText()
     assert write(opening, BODY[:1]).forced(64).text == BODY[1:]
-    assert write(guide(outline(PLAIN, ALL, bound=thinking(1)), [BODY]), THINK, "a").forced(64) == Ahead()
+    assert write(guide(outline(PLAIN, ALL, bound=thinking(1)), [BODY]), THINK, "a").forced(64) == ForcedText()
 
 
 # ------------------------------------------------------------------------------------------------- free text
@@ -142,7 +142,7 @@ def test_control_tokens_are_refused_in_free_text_and_the_end_is_not() -> None:
     """All that is text may be written, and nothing else but the end."""
     free = allowed(guide(outline(Dialect())))
 
-    assert free == set(everything(LEXICON).tolist()) - {
+    assert free == set(everything(TOKEN_TABLE).tolist()) - {
         0xFF,
         IM_START,
         THINK,
@@ -163,7 +163,7 @@ def test_special_tokens_of_the_dialect_may_be_written_and_are_marked() -> None:
 
 def test_special_tokens_that_are_text_stay_text() -> None:
     """User-defined tokens that the dialect does not need are what they read."""
-    lex = lexicon(strict=False)
+    lex = token_table(strict=False)
 
     assert {THINK, TOOL_CALL} <= allowed(guide(outline(Dialect()), lex=lex), lex)
     assert IM_START not in allowed(guide(outline(Dialect()), lex=lex), lex)
@@ -171,7 +171,7 @@ def test_special_tokens_that_are_text_stay_text() -> None:
 
 def test_what_would_be_read_as_a_mark_is_refused() -> None:
     """A token of a byte that no text has must not make a marker of the text behind it."""
-    lex = lexicon(b"\xff<", b"a\xff")
+    lex = token_table(b"\xff<", b"a\xff")
 
     assert not allowed(guide(outline(Dialect()), lex=lex), lex) & {0xFF, *new(lex, b"\xff<", b"a\xff")}
 
@@ -179,7 +179,7 @@ def test_what_would_be_read_as_a_mark_is_refused() -> None:
 @pytest.mark.parametrize(("temperature", "top_p"), [(0.0, 1.0), (1.0, 1.0), (1.0, 0.9), (0.7, 0.5)])
 def test_free_draws_have_the_distribution_of_masking_first(temperature, top_p) -> None:
     """Refused tokens, likely ones too, are as if they had never been there, and the row is as it was."""
-    row = np.random.default_rng(2).normal(0, 2, len(LEXICON.pieces)).astype(np.float32)
+    row = np.random.default_rng(2).normal(0, 2, len(TOKEN_TABLE.pieces)).astype(np.float32)
     row[[THINK, TOOL_CALL, IM_START]] = 9
     before, source, draws = row.copy(), random.Random(4), 1000
     counts = np.zeros(row.size)
@@ -326,23 +326,25 @@ def test_a_token_with_bytes_behind_the_marker_needs_the_grammar() -> None:
     already.
     """
     guided = write(guide(outline(triggered=True), TEXTS), "<tool_cal")
-    good = set(new(LEXICON, "l>"))
-    late = {token: LEXICON.pieces[token] for token in new(LEXICON, ">{", '>{"name"', ">\n", ">\n\n", ">x")}
+    good = set(new(TOKEN_TABLE, "l>"))
+    late = {
+        token: TOKEN_TABLE.pieces[token] for token in new(TOKEN_TABLE, ">{", '>{"name"', ">\n", ">\n\n", ">x")
+    }
 
     assert good <= allowed(guided)
     write(guided, "l")
-    assert allowed(guided) & late.keys() == set(new(LEXICON, ">{", '>{"name"', ">\n"))
+    assert allowed(guided) & late.keys() == set(new(TOKEN_TABLE, ">{", '>{"name"', ">\n"))
     refused = guided.refused()
     assert refused is not None
-    assert set(refused.tolist()) & late.keys() == set(new(LEXICON, ">\n\n", ">x"))
-    write(guided, *new(LEXICON, '>{"name"'))
+    assert set(refused.tolist()) & late.keys() == set(new(TOKEN_TABLE, ">\n\n", ">x"))
+    write(guided, *new(TOKEN_TABLE, '>{"name"'))
     assert allowed(guided) == {ord(":")}
 
 
 def test_a_token_with_all_of_the_marker_in_it_needs_the_grammar_too() -> None:
     """At any place, at its beginning or in its middle."""
     guided = guide(outline(triggered=True), TEXTS)
-    tokens = new(LEXICON, '<tool_call>{"', "a<tool_call>{", "a<tool_call>x")
+    tokens = new(TOKEN_TABLE, '<tool_call>{"', "a<tool_call>{", "a<tool_call>x")
 
     assert allowed(guided) & set(tokens) == set(tokens[:2])
     write(guided, tokens[1])
@@ -352,16 +354,23 @@ def test_a_token_with_all_of_the_marker_in_it_needs_the_grammar_too() -> None:
 def test_other_tokens_stay_free_while_a_marker_is_written() -> None:
     """Only what would complete it is asked about."""
     guided = write(guide(outline(triggered=True), TEXTS), "<tool_call")
-    free = set(everything(LEXICON).tolist()) - {0xFF, IM_START, THINK, END_THINK, TOOL_CALL, END_TOOL_CALL}
+    free = set(everything(TOKEN_TABLE).tolist()) - {
+        0xFF,
+        IM_START,
+        THINK,
+        END_THINK,
+        TOOL_CALL,
+        END_TOOL_CALL,
+    }
 
-    assert allowed(guided) == free - {*new(LEXICON, ">\n\n", ">x", "a<tool_call>x")}
+    assert allowed(guided) == free - {*new(TOKEN_TABLE, ">\n\n", ">x", "a<tool_call>x")}
 
 
 @pytest.mark.parametrize("text", ["<think>we may <tool_call>", "`<tool_call>", "```\n<tool_call>"])
 def test_markers_that_mean_nothing_trigger_nothing(text) -> None:
     """In thoughts and in code a call's marker is text, and the tokens that complete it are free."""
     guided = write(guide(outline(triggered=True, bound=thinking()), TEXTS), text[:-1])
-    assert {*new(LEXICON, ">x", ">{")} <= allowed(guided)
+    assert {*new(TOKEN_TABLE, ">x", ">{")} <= allowed(guided)
 
     assert len(allowed(write(guided, ">"))) > 200
 
@@ -377,7 +386,7 @@ def test_a_thought_before_a_call() -> None:
 
 def test_a_call_in_another_spelling_goes_on_in_it() -> None:
     """Each has a grammar of its own; bytes behind a marker are held to the one that belongs to it."""
-    lex = lexicon("]f", "]g", ">{", ">f", "x[TALK]", "x[TALK]f", "x[TALK]{")
+    lex = token_table("]f", "]g", ">{", ">f", "x[TALK]", "x[TALK]f", "x[TALK]{")
     also = tuple(Calls(NamedBody((), JsonArguments()), open=(marker,)) for marker in ("[CALL]", "[TALK]"))
     outlined = outline(Dialect(calls=TAGGED, also=also), triggered=True)
     others = [[b"g{}"], [b"f()"]]
@@ -418,7 +427,7 @@ def test_a_bare_call_is_held_to_the_grammar_from_its_name_on() -> None:
     """However its beginning is spelled; before it everything may be written, behind it what the grammar
     takes.
     """
-    lex = lexicon('"f', '"go', '"x', ' "f', ' "x', '{"name":"x', '{"name":"f', 'n "quoted" word')
+    lex = token_table('"f', '"go', '"x', ' "f', ' "x', '{"name":"x', '{"name":"f', 'n "quoted" word')
     free = set(new(lex, '"f', '"go', '"x', ' "f', ' "x', 'n "quoted" word'))
     for begun in ("{", '{"na', '{"name"', "{ ", '{"type": "function", '):
         guided = write(guide(outline(BARE, triggered=True), BARE_TEXTS, lex), begun, lex=lex)
@@ -483,7 +492,7 @@ def test_a_token_with_bytes_behind_a_thought_needs_the_grammar() -> None:
     """They are the first ones of the answer."""
     guided = write(guide(outline(thinking=True, bound=thinking()), [b"yes", b"\nyes"]), "no</think")
 
-    tokens = {text: new(LEXICON, text)[0] for text in (">\n", ">\n\n", ">{", ">x")}
+    tokens = {text: new(TOKEN_TABLE, text)[0] for text in (">\n", ">\n\n", ">{", ">x")}
     assert allowed(guided) & set(tokens.values()) == {tokens[">\n"]}
     assert allowed(write(guided, tokens[">\n"])) == {ord("y")}
 
@@ -502,7 +511,7 @@ def test_a_thought_may_come_before_a_grammar_that_holds_at_once() -> None:
     """
     for text, rest in (("yes", ""), ("<think>", "hm</think>yes")):
         guided = guide(outline(bound=thinking()), [b"yes", b"<text>"])
-        assert allowed(guided) == {ord("y"), ord("<"), *new(LEXICON, "<think")}
+        assert allowed(guided) == {ord("y"), ord("<"), *new(TOKEN_TABLE, "<think")}
         write(guided, text, rest)
         assert allowed(guided) == set(EOG)
     guided = write(guide(outline(bound=thinking()), [b"yes", b"<text>"]), "<t")
@@ -524,14 +533,17 @@ def test_the_thoughts_marker_may_have_been_begun_by_the_prompt() -> None:
     """Then only the rest of it is written."""
     guided = guide(outline(bound=thinking(), begun=b"<th"), [b"yes"])
 
-    assert allowed(write(guided, "ink")) == {ord(">"), *new(LEXICON, ">\n", ">\n\n", ">{", '>{"name"', ">x")}
+    assert allowed(write(guided, "ink")) == {
+        ord(">"),
+        *new(TOKEN_TABLE, ">\n", ">\n\n", ">{", '>{"name"', ">x"),
+    }
 
 
 def test_where_the_grammar_allows_nothing_the_answer_ends() -> None:
     """A dead end is told as one."""
     guided = write(guide(outline(triggered=True), []), "<tool_call")
-    row = np.zeros(len(LEXICON.pieces), np.float32)
-    assert not allowed(guided) & set(new(LEXICON, ">{", ">\n"))
+    row = np.zeros(len(TOKEN_TABLE.pieces), np.float32)
+    assert not allowed(guided) & set(new(TOKEN_TABLE, ">{", ">\n"))
     row[ord(">")] = 9
 
     assert draw(row, guided, Sampling(0.0, 1.0, seed=0), random.Random(1)) == ord(">")
@@ -590,9 +602,19 @@ OTHERS = [[b"x", b"{x}", b'{"name": "x"}', b'{ "name":"xx"}']]
 LIKELY = [
     *map(ord, "<tolcahink_/> \n`{x"),
     *new(
-        LEXICON, "<think", "<tool_call", "k>", "l>", ">\n", ">\n\n", ">{", '>{"name"', ">x", '<tool_call>{"'
+        TOKEN_TABLE,
+        "<think",
+        "<tool_call",
+        "k>",
+        "l>",
+        ">\n",
+        ">\n\n",
+        ">{",
+        '>{"name"',
+        ">x",
+        '<tool_call>{"',
     ),
-    *new(LEXICON, "a<tool_call>{", "a<tool_call>x"),
+    *new(TOKEN_TABLE, "a<tool_call>{", "a<tool_call>x"),
     *(THINK, END_THINK, TOOL_CALL, END_TOOL_CALL, IM_END, ENDOFTEXT),
 ]
 
@@ -620,7 +642,7 @@ def test_no_text_gets_past_the_grammar(name, data) -> None:
     guided = guide(outlined, TEXTS, others=OTHERS)
     written, source = b"", random.Random(data.draw(st.integers(0, 2**32)))
     for _ in range(40):
-        may = guided.allows(everything(LEXICON))
+        may = guided.allows(everything(TOKEN_TABLE))
         refused, narrowed = guided.refused(), guided.narrow()
         if refused is not None:
             assert sorted(refused.tolist()) == np.flatnonzero(~may).tolist()
@@ -632,7 +654,7 @@ def test_no_text_gets_past_the_grammar(name, data) -> None:
         guided.accept(token)
         if token in EOG:
             return
-        written += guided.marked.get(token) or LEXICON.pieces[token]
+        written += guided.marked.get(token) or TOKEN_TABLE.pieces[token]
         assert judged(outlined, written)
 
 
@@ -641,9 +663,9 @@ def judged(outlined: Outline, written: bytes, token: int | None = None) -> bool:
     if token is not None:
         if token in EOG:
             return True
-        if token in LEXICON.marked and token not in outlined.specials:
+        if token in TOKEN_TABLE.marked and token not in outlined.specials:
             return False
-        written += LEXICON.marked.get(token) or LEXICON.pieces[token]
+        written += TOKEN_TABLE.marked.get(token) or TOKEN_TABLE.pieces[token]
     found = grammar_text(outlined, written)
     return found is None or any(text.startswith(found[1]) for text in found[0])
 

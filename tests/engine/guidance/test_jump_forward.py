@@ -16,18 +16,18 @@ import numpy as np
 import pytest
 
 from b3node.dialects.outline import MARK
-from b3node.engine.guidance.jump_forward import MOST, Jump
+from b3node.engine.guidance.jump_forward import MAX_FORCED, JumpForward
 from b3node.engine.messages import Cancel, Sampling
-from b3node.engine.sampling.constraint import Ahead
+from b3node.engine.sampling.constraint import ForcedText
 from b3node.engine.schedule.chunking import CHECKPOINT_TOKENS
 from b3node.grammar import schema_to_gbnf
 from b3node.llama.grammar import Grammars
 from b3node.llama.model import Model
 from b3node.llama.vocab import Vocabulary
-from b3node.workers.engine_process import _lexicon
+from b3node.workers.engine_process import _token_table
 from tests.engine.fake_backend import EOG, continuation, dictated
 from tests.engine.fake_constraint import FakeConstraint
-from tests.engine.fake_grammar import TextGrammar, lexicon, new
+from tests.engine.fake_grammar import TextGrammar, new, token_table
 from tests.engine.real import Engine, random_prompts, submit as ask
 from tests.engine.rig import Rig, said, submit
 from tests.llama.loaded import TOLERANCE, ids, loaded
@@ -47,11 +47,11 @@ ALL = pytest.mark.parametrize("arch", ARCHITECTURES)
 
 def test_what_is_forced_is_written() -> None:
     """Each token is accepted by the constraint."""
-    lex = lexicon("kind", '"!')
+    lex = token_table("kind", '"!')
     tokens = {'kind"!': new(lex, "kind", '"!')}
     grammar = TextGrammar(lex, [b'kind"! 1', b'kind"!2'])
 
-    assert Jump(tokens.__getitem__, lex).over(grammar) == grammar.accepted == tokens['kind"!']
+    assert JumpForward(tokens.__getitem__, lex).advance(grammar) == grammar.accepted == tokens['kind"!']
 
 
 def test_what_a_longer_token_could_span_is_left_to_the_model() -> None:
@@ -60,11 +60,13 @@ def test_what_a_longer_token_could_span_is_left_to_the_model() -> None:
     """
     texts = [b"qzcde", b"qzcdxf"]
     for more, written in (("zcdx", 0), ("cdx", 1), ("cde", 1), ("dx", 2), ("zcd", 3), ("zcdy", 3)):
-        lex = lexicon("qz", more)
+        lex = token_table("qz", more)
         tokens = {"qzcd": [*new(lex, "qz"), *b"cd"]}
 
-        assert Jump(tokens.__getitem__, lex).over(TextGrammar(lex, texts)) == tokens["qzcd"][:written]
-        assert (Jump(tokens.__getitem__, lex).tokens(b"qzcd", None) == tuple(tokens["qzcd"])) == (
+        assert (
+            JumpForward(tokens.__getitem__, lex).advance(TextGrammar(lex, texts)) == tokens["qzcd"][:written]
+        )
+        assert (JumpForward(tokens.__getitem__, lex).tokens(b"qzcd", None) == tuple(tokens["qzcd"])) == (
             more == "zcd"
         )
 
@@ -73,46 +75,48 @@ def test_an_end_and_a_special_token_are_written_where_nothing_else_may_come() ->
     """Whatever the text before could be the beginning of; what comes behind the special token is looked at
     anew.
     """
-    lex = lexicon("ab}")
+    lex = token_table("ab}")
     close = MARK + b"</tool_call>"
 
-    def over(*texts: bytes) -> list[int]:
-        return Jump(lambda text: list(text.encode()), lex).over(TextGrammar(lex, texts))
+    def advance(*texts: bytes) -> list[int]:
+        return JumpForward(lambda text: list(text.encode()), lex).advance(TextGrammar(lex, texts))
 
     end = min(lex.eog)
-    assert over(b"ab") == [*b"ab", end]
-    assert over(b"ab", b"ab}") == []
-    assert over(b"ab" + close + b"cd") == [*b"ab", END_TOOL_CALL, *b"cd", end]
-    assert over(b"ab" + close + b"c", b"ab" + close + b"d") == [*b"ab", END_TOOL_CALL]
-    assert over(b"ab" + close, b"ab") == [*b"ab"]
+    assert advance(b"ab") == [*b"ab", end]
+    assert advance(b"ab", b"ab}") == []
+    assert advance(b"ab" + close + b"cd") == [*b"ab", END_TOOL_CALL, *b"cd", end]
+    assert advance(b"ab" + close + b"c", b"ab" + close + b"d") == [*b"ab", END_TOOL_CALL]
+    assert advance(b"ab" + close, b"ab") == [*b"ab"]
 
 
 @pytest.mark.parametrize("texts", [[b"a", b"b"], [b"\xc3\xa9x", b"\xc3\xa8"], []])
 def test_nothing_is_written_where_nothing_whole_is_forced(texts) -> None:
     """A choice, half a character, or nothing: no token."""
-    lex = lexicon()
+    lex = token_table()
 
-    assert Jump(lambda text: list(text.encode()), lex).over(TextGrammar(lex, texts)) == []
+    assert JumpForward(lambda text: list(text.encode()), lex).advance(TextGrammar(lex, texts)) == []
 
 
 def test_tokens_that_say_something_else_are_not_written() -> None:
     """A tokenizer that does not give back the very bytes is not believed."""
-    lex = lexicon()
+    lex = token_table()
 
-    assert Jump(lambda text: list(text.upper().encode()), lex).over(TextGrammar(lex, [b"abc"])) == []
-    assert Jump(lambda text: [*text.encode(), 32], lex).over(TextGrammar(lex, [b"abc"])) == []
+    assert (
+        JumpForward(lambda text: list(text.upper().encode()), lex).advance(TextGrammar(lex, [b"abc"])) == []
+    )
+    assert JumpForward(lambda text: [*text.encode(), 32], lex).advance(TextGrammar(lex, [b"abc"])) == []
 
 
 def test_a_token_that_the_constraint_refuses_is_not_written() -> None:
     """The constraint has the last word on every token, also on those of forced text."""
 
     class Wrong(FakeConstraint):
-        def forced(self, most: int) -> Ahead:
-            return Ahead(b"abcd"[:most])
+        def forced(self, most: int) -> ForcedText:
+            return ForcedText(b"abcd"[:most])
 
     constraint = Wrong([97], [98], [120], [100])
 
-    assert Jump(lambda text: list(text.encode()), lexicon()).over(constraint) == [97, 98]
+    assert JumpForward(lambda text: list(text.encode()), token_table()).advance(constraint) == [97, 98]
     assert constraint.accepted == [97, 98]
 
 
@@ -122,7 +126,7 @@ def test_forced_text_has_the_tokens_that_the_whole_text_has(zoo, tmp_path, kind)
     path = sentencepiece_model(tmp_path / "model.gguf") if kind == "sentencepiece" else zoo.random("llama")
     vocabulary, source = Vocabulary.load(str(path)), random.Random(1)
     tokenize = partial(vocabulary.tokenize, continues=True)
-    jump = Jump(tokenize, _lexicon(vocabulary))
+    jump = JumpForward(tokenize, _token_table(vocabulary))
     written = 0
     for _ in range(500):
         text = "".join(source.choices(["hell", "he", "l", "o x", "\n", "the", " ", "é", '"', "ab"], k=6))
@@ -279,8 +283,8 @@ GRAMMAR = schema_to_gbnf(SCHEMA)
 def engine_of(model: Model) -> Engine:
     engine = Engine(model, tick=0.02)
     engine.loop._constrain = Grammars(model.vocabulary).constrain
-    engine.loop._lexicon = lex = _lexicon(model.vocabulary)
-    engine.loop._jump = Jump(partial(model.vocabulary.tokenize, continues=True), lex)
+    engine.loop._token_table = lex = _token_table(model.vocabulary)
+    engine.loop._jump_forward = JumpForward(partial(model.vocabulary.tokenize, continues=True), lex)
     return engine
 
 
@@ -299,7 +303,7 @@ def judge(engine: Engine, path: Path, prompt: list[int], request: int) -> None:
         for token in said:
             allowed = grammar.allows(everything)
             assert allowed[token]
-            ahead = grammar.forced(MOST)
+            ahead = grammar.forced(MAX_FORCED)
             if not ahead.text and (ahead.following != frozenset() or len(ahead.specials) != 1):
                 assert row[allowed].max() - row[token] < TOLERANCE
             grammar.accept(token)
@@ -326,9 +330,9 @@ def test_jumps_change_no_text(zoo: Zoo) -> None:
     texts, steps = [], []
     with loaded(zoo.free_choice(FAVOURED)) as model:
         engine = engine_of(model)
-        jump = engine.loop._jump
+        jump = engine.loop._jump_forward
         for request, jumping in enumerate((None, jump)):
-            engine.loop._jump, begun = jumping, engine.steps
+            engine.loop._jump_forward, begun = jumping, engine.steps
             engine.serve(constrained(request, [65, 66], max_tokens=300))
             texts.append(b"".join(engine.pieces[request]))
             steps.append(engine.steps - begun)
@@ -361,9 +365,9 @@ def test_the_distribution_of_texts_is_that_without_jumps(zoo: Zoo) -> None:
     counts: list[Counter[bytes]] = []
     with loaded(zoo.free_choice({"s": 1.0, "w": 0.7, "b": 0.5})) as model:
         engine = engine_of(model)
-        jump = engine.loop._jump
+        jump = engine.loop._jump_forward
         for first, jumping in ((0, None), (1200, jump)):
-            engine.loop._jump = jumping
+            engine.loop._jump_forward = jumping
             numbers = range(first, first + 1200)
             asked = [ask(n, [65], max_tokens=30, sampling=Sampling(1.0, 1.0, n)) for n in numbers]
             for at in range(0, len(asked), 60):

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from b3node.engine.speculation import prompt_lookup
-from b3node.engine.speculation.drafter import LONGEST, Cost, Drafter, Drafts
-from b3node.engine.speculation.ngram_table import Phrases
+from b3node.engine.speculation.drafter import LONGEST, Cost, Drafter, DrafterFactory
+from b3node.engine.speculation.ngram_table import NgramTable
 
 SONG = [7, 3, 9, 4, 1, 8, 2]
 tokens = st.lists(st.integers(0, 5), min_size=1, max_size=60)
@@ -26,9 +26,9 @@ def say(drafter: Drafter, said: list[int]) -> Drafter:
     return drafter
 
 
-def fed(*said: int, prompt: int = 1, phrases: Phrases | None = None) -> Drafter:
+def fed(*said: int, prompt: int = 1, phrases: NgramTable | None = None) -> Drafter:
     """Guesses for a sequence of which all but the prompt was said token by token."""
-    return say(Drafter(array("i", said[:prompt]), phrases or Phrases()), list(said[prompt:]))
+    return say(Drafter(array("i", said[:prompt]), phrases or NgramTable()), list(said[prompt:]))
 
 
 def test_what_was_said_before_is_guessed_to_come_again() -> None:
@@ -52,7 +52,7 @@ def test_the_place_that_agrees_longest_is_followed() -> None:
 
 
 def test_what_other_answers_of_an_organization_say_often_is_guessed() -> None:
-    drafts = Drafts()
+    drafts = DrafterFactory()
     for _ in range(3):
         say(drafts.of("one", array("i", [0])), SONG)
 
@@ -61,7 +61,7 @@ def test_what_other_answers_of_an_organization_say_often_is_guessed() -> None:
 
 
 def test_a_phrase_that_changes_is_learnt_anew() -> None:
-    phrases = Phrases()
+    phrases = NgramTable()
     for end in [50] * 20 + [60] * 20:
         fed(7, 1, 2, 3, end, phrases=phrases)
     assert list(fed(8, 1, 2, 3, phrases=phrases).draft(1, linear(0.0, 0.0), ())) == [60]
@@ -71,7 +71,7 @@ def test_phrases_of_tokens_with_large_numbers_are_told_apart() -> None:
     """Contexts that differ in one token only, wherever, are different ones: up to the largest
     vocabularies.
     """
-    phrases, base = Phrases(), [262_143, 262_142, 262_141]
+    phrases, base = NgramTable(), [262_143, 262_142, 262_141]
     contexts = [base, [1, *base[1:]], [base[0], 1, base[2]], [*base[:2], 1]]
     for number, context in enumerate(contexts):
         fed(0, *context, 100 + number, phrases=phrases)
@@ -85,7 +85,7 @@ def test_tokens_of_any_number_are_learnt() -> None:
 
 
 def test_only_the_organizations_that_asked_last_are_remembered() -> None:
-    drafts = Drafts()
+    drafts = DrafterFactory()
     for number in range(1000):
         drafts.of(str(number), array("i", [1]))
     assert len(drafts._phrases) <= 64
