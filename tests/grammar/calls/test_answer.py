@@ -31,11 +31,11 @@ NONE = Marks({})
     ],
 )
 def test_an_answer_stands_within_its_markers(dialect, answer, marks, root) -> None:
-    """What the prompt wrote already is left out; line ends and heads may come behind a thought."""
+    """Text that the prompt already wrote is left out; line ends and heads may come after thinking."""
     assert answer_gbnf(dialect, answer, marks).splitlines()[0] == f"root ::= {root}"
 
 
 def test_free_text_has_no_frame() -> None:
-    """There is nothing to put markers around."""
+    """Free text has no grammar."""
     with pytest.raises(ValueError, match="no grammar"):
         answer_gbnf(PLAIN, TextAnswer(), NONE)

@@ -1,6 +1,4 @@
-"""The grammars of calls: what they take by llama.cpp's engine, what is drawn from them and read back, their
-bounds.
-"""
+"""Grammars of calls: texts that llama.cpp's engine accepts, texts drawn from them and parsed, their bounds."""
 
 from __future__ import annotations
 
@@ -67,7 +65,7 @@ def tagged(**spelling) -> Calls:
 
 @pytest.mark.parametrize("family", [each for each in FAMILIES if each.dialect.calls], ids=names)
 def test_what_a_family_is_made_to_write_is_read_as_calls_that_match(family) -> None:
-    """Whatever is drawn from the grammar, the parser says calls of declared names, and the judge agrees."""
+    """Every text drawn from the grammar parses as calls of declared names, and the judge accepts them."""
     model = Model(required(family.dialect, TOOLS, family.specials).grammar, family.specials)
     reading = Reading(family.dialect, calls=True, specials=family.specials)
     for seed in range(12):
@@ -160,14 +158,14 @@ SPELLED = [
 
 @pytest.mark.parametrize(("calls", "right", "wrong"), SPELLED)
 def test_each_body_is_taken_as_it_is_spelled_and_not_otherwise(engine, calls, right, wrong) -> None:
-    """By llama.cpp's engine: a call by hand is taken, and none that is wrong in one place."""
+    """llama.cpp's engine accepts a call written by hand, and none with one fault."""
     gbnf = required(Dialect(calls=calls), BOTH).grammar
     assert engine.takes(gbnf, right)
     assert [text for text in wrong if engine.takes(gbnf, text)] == []
 
 
 def test_python_words_are_written_where_a_family_writes_them(engine) -> None:
-    """True, False and None in keywords, at any depth."""
+    """Keyword arguments have True, False and None at any depth."""
     anything = taking({"type": "object", "properties": {"a": {}, "b": {"type": ["boolean", "null"]}}})  # fmt: skip
     gbnf = required(Dialect(calls=Calls(NamedBody((), KeywordArguments()), open=("!",))), [anything]).grammar
     assert engine.takes(gbnf, '!f(a=[True, {"x": None}], b=False)')
@@ -182,9 +180,7 @@ FORMS: dict[Any, Any] = {param.id: param.values[0] for param in SPELLED}
 @given(st.dictionaries(st.sampled_from(NAMES), schemas, max_size=3), st.integers(0, 1000))
 @pytest.mark.parametrize("calls", FORMS.values(), ids=FORMS)
 def test_arguments_of_any_schema_are_read_back_and_match_it(calls, properties, seed) -> None:
-    """In every spelling, for parameters that nobody wrote, unless the grammar says what it does not
-    enforce.
-    """
+    """Random parameters in every style are parsed back, unless the grammar reports that it loosened them."""
     parts = {name: dict(part) if isinstance(part, dict) else part for name, part in properties.items()}
     defined = [part.pop("$defs") for part in parts.values() if isinstance(part, dict)]
     parameters = {
@@ -208,7 +204,7 @@ def test_arguments_of_any_schema_are_read_back_and_match_it(calls, properties, s
 @pytest.mark.parametrize("inside", [False, True])
 @pytest.mark.parametrize("calls", FORMS.values(), ids=FORMS)
 def test_an_object_that_must_have_a_member_is_not_written_without(calls, inside, properties) -> None:
-    """Whichever it is, and also where none can be had: then the grammar says that it does not enforce it."""
+    """Any kind is accepted; where no text can be written, the grammar reports that it does not enforce it."""
     asked = {"type": "object", "minProperties": 1, "properties": properties}
     tool = taking({"type": "object", "properties": {"a": asked}, "required": ["a"]} if inside else asked)
     found, matches = required(Dialect(calls=calls), [tool]), judge([tool])
@@ -232,10 +228,9 @@ def test_an_object_that_must_have_a_member_is_not_written_without(calls, inside,
 )
 @pytest.mark.parametrize("calls", FORMS.values(), ids=FORMS)
 def test_no_text_is_written_that_would_be_read_as_what_may_not_be(calls, asked) -> None:
-    """Whoever reads a call sees types and alternatives only; what the rest of a schema forbids is not
-    spelled.
+    """The parser sees types and alternatives only; values that the rest of a schema forbids are not written.
 
-    Elements cannot say of any member what it is called at both ends, and say that they do not enforce it.
+    Elements cannot demand that both ends of a member have the same name, and report it.
     """
     tool = taking({"type": "object", "properties": {"a": asked}, "required": ["a"]})
     found, matches = required(Dialect(calls=calls), [tool]), judge([tool])
@@ -257,9 +252,7 @@ def test_no_text_is_written_that_would_be_read_as_what_may_not_be(calls, asked) 
     ],
 )
 def test_bare_texts_that_look_like_other_values(engine, asked, right, wrong) -> None:
-    """In elements: a string that nothing else could be is written as it is, also where it looks like a
-    number.
-    """
+    """In elements a value that can only be a string is written as it is, even if it looks like a number."""
     tool = taking({"type": "object", "properties": {"a": asked}, "required": ["a"]})
     gbnf = required(Dialect(calls=FORMS["nested"]), [tool]).grammar
     assert [text for text in right if not engine.takes(gbnf, f"~<f f>~<a>{text}~</a>~</f>")] == []
@@ -271,7 +264,7 @@ def test_bare_texts_that_look_like_other_values(engine, asked, right, wrong) -> 
 
 
 def test_a_forced_function_is_the_only_one(engine) -> None:
-    """Its name alone is written, and it is called once, whether or not calls may be parallel."""
+    """Only its name is written, and it is called once, parallel calls or not."""
     gbnf = calls_gbnf(Dialect(calls=GENERIC), BOTH, ToolChoice("function", "ping")).grammar
     assert engine.takes(gbnf, ONE)
     assert not engine.takes(gbnf, f"{ONE}\n{ONE}")
@@ -285,14 +278,14 @@ ONE = '<tool_call>\n{"name": "ping", "arguments": {}}\n</tool_call>'
 
 @pytest.mark.parametrize(("parallel", "most"), [(True, 16), (False, 1)])
 def test_calls_follow_one_another_up_to_a_bound(engine, parallel, most) -> None:
-    """One at least; several only where that is wanted."""
+    """There is at least one call, and several only if parallel calls are allowed."""
     gbnf = calls_gbnf(Dialect(calls=replace(GENERIC, alone=False)), BOTH, REQUIRED, parallel=parallel).grammar
     taken = [count for count in (0, 1, 2, 16, 17) if engine.takes(gbnf, "\n".join([ONE] * count))]
     assert taken == [count for count in (1, 2, 16) if count <= most]
 
 
 def test_a_family_that_calls_once_calls_once(engine) -> None:
-    """Because it says so, or because what closes a call ends the answer."""
+    """A dialect may say so, or the marker that closes a call ends the answer."""
     alone = Calls(ObjectBody(), open=("!",), alone=True)
     ending = Calls(ObjectBody(), open=("!",), close="<end>")
     call = '!{"name": "ping", "arguments": {}}'
@@ -303,7 +296,7 @@ def test_a_family_that_calls_once_calls_once(engine) -> None:
 
 
 def test_a_call_that_may_be_made_begins_behind_its_marker(engine) -> None:
-    """With the white space at the marker's end once more, or not."""
+    """The white space at the marker's end may be repeated."""
     found = calls_gbnf(Dialect(calls=GENERIC), BOTH, AUTO)
     assert found.triggered
     for blank in ("", "\n"):
@@ -312,14 +305,14 @@ def test_a_call_that_may_be_made_begins_behind_its_marker(engine) -> None:
 
 
 def test_a_bare_call_that_may_be_made_begins_with_its_body(engine) -> None:
-    """There is no marker to be behind of."""
+    """A bare call has no marker, so the grammar begins with its body."""
     found = calls_gbnf(Dialect(calls=Calls(ObjectBody(), bare=True, alone=True)), BOTH, AUTO)
     assert found.triggered
     assert engine.takes(found.grammar, '{"name": "ping", "arguments": {}}')
 
 
 def test_a_call_begun_in_another_spelling_goes_on_in_it(engine) -> None:
-    """Each of a family's spellings has a beginning of its own in the one grammar."""
+    """Each of a family's styles has its own start symbol in the one grammar."""
     other = Calls(NamedBody(("|",), JsonArguments()), open=("<two>",), close="</two>")
     found = calls_gbnf(Dialect(calls=GENERIC, also=(other,)), BOTH, AUTO)
     gbnf = begun_as(found.grammar, 0)
@@ -329,7 +322,7 @@ def test_a_call_begun_in_another_spelling_goes_on_in_it(engine) -> None:
 
 
 def test_spellings_of_one_family_share_what_they_spell_alike(engine) -> None:
-    """Arguments stand in the grammar once, and of spellings that begin alike the first is gone on with."""
+    """Arguments stand in the grammar once, and of styles that begin alike the first is continued."""
     calls, *also = (
         Calls(NamedBody((between,), JsonArguments()), open=(marker,), close="<end>", alone=True)
         for marker, between in (("<a=", " x|"), ("<a=", "|"), ("<b=", " x|"), ("<b=", "|"))
@@ -355,7 +348,7 @@ def test_spellings_of_one_family_share_what_they_spell_alike(engine) -> None:
     ],
 )
 def test_a_bare_call_goes_on_however_its_body_was_begun(engine, begun) -> None:
-    """White space is the model's, and a member that says what it is too; a call is read from both."""
+    """White space and a type member are the model's own; a call is parsed from both."""
     dialect = Dialect(calls=Calls(ObjectBody(arguments="parameters"), bare=True, alone=True))
     gbnf = calls_gbnf(dialect, BOTH, AUTO).grammar
     said = begun + 'weather", "parameters": {"city": "a"}}'
@@ -366,7 +359,7 @@ def test_a_bare_call_goes_on_however_its_body_was_begun(engine, begun) -> None:
 
 
 def test_an_answer_in_a_format_or_a_call(engine) -> None:
-    """With an answer's grammar, what is written is one of the two from the beginning."""
+    """With an answer's grammar the text is one of the two from the beginning."""
     dialect = Dialect(calls=GENERIC, text=Span("<final>", "</final>"))
     found = calls_gbnf(dialect, BOTH, AUTO, answer=TextAnswer(json_object_gbnf()))
     assert not found.triggered
@@ -378,7 +371,7 @@ def test_an_answer_in_a_format_or_a_call(engine) -> None:
 
 
 def test_words_of_an_answer_are_json_beside_calls_in_python(engine) -> None:
-    """Rules of the same name in both do not meet."""
+    """Rules of the same name in both are kept apart."""
     calls = Calls(NamedBody((), KeywordArguments()), open=("!",))
     found = calls_gbnf(Dialect(calls=calls), [taking({})], AUTO, answer=TextAnswer(json_object_gbnf()))  # fmt: skip
     assert engine.takes(found.grammar, '{"a": true}')
@@ -387,13 +380,13 @@ def test_words_of_an_answer_are_json_beside_calls_in_python(engine) -> None:
 
 
 def test_a_forced_call_leaves_no_room_for_an_answer(engine) -> None:
-    """Whatever format it would have."""
+    """The format of the answer does not matter then."""
     gbnf = calls_gbnf(Dialect(calls=GENERIC), BOTH, REQUIRED, answer=TextAnswer(json_object_gbnf())).grammar
     assert not engine.takes(gbnf, "{}")
 
 
 def test_what_the_prompt_has_begun_is_not_written_again(engine) -> None:
-    """Behind a thought it is, because then the marker begins anew; line ends may stand there too."""
+    """After thinking it is written, because the marker begins anew; line ends may stand there too."""
     calls = Calls(NamedBody(("\n",), JsonArguments()), open=(">>>",))
     dialect = Dialect(calls=calls, text=Span(">>>all\n", ""))
     at_once = calls_gbnf(dialect, BOTH, AUTO, answer=TextAnswer(json_object_gbnf(), begun=">>>")).grammar
@@ -406,7 +399,7 @@ def test_what_the_prompt_has_begun_is_not_written_again(engine) -> None:
 
 
 def test_markers_between_the_parts_of_a_turn_may_come_first(engine) -> None:
-    """They belong to no part, and are not asked for."""
+    """They belong to no part, and are optional."""
     dialect = Dialect(calls=GENERIC, skipped=("<start>me",))
     gbnf = calls_gbnf(dialect, BOTH, REQUIRED).grammar
     assert engine.takes(gbnf, "<start>me" + ONE)
@@ -422,7 +415,7 @@ def test_special_tokens_are_elements_and_names_are_never_special() -> None:
 
 
 def test_nothing_to_call_is_a_mistake_of_the_caller() -> None:
-    """No dialect of calls, no functions, or none wanted."""
+    """A dialect without calls, no functions, or `tool_choice` none is an error."""
     for dialect, tools, choice in (
         (Dialect(), BOTH, REQUIRED),
         (Dialect(calls=GENERIC), (), AUTO),
@@ -432,15 +425,14 @@ def test_nothing_to_call_is_a_mistake_of_the_caller() -> None:
             calls_gbnf(dialect, tools, choice)
 
 
-# ---------------------------------------------------------------------------------------------------- what is
-# loosened
+# ------------------------------------------------------------------------------------------ loosening
 
 BACKREFERENCE = {"type": "object", "properties": {"n": {"type": "integer"}, "t": {"type": "string", "pattern": r"(a)\1"}}}  # fmt: skip
 
 
 @pytest.mark.parametrize("calls", [GENERIC, CODER])
 def test_what_cannot_be_enforced_is_left_out_and_named(engine, calls) -> None:
-    """Of the function that has it, by its place; the rest of the schema holds."""
+    """The function is named by its place; the rest of its schema holds."""
     found = calls_gbnf(Dialect(calls=calls), [PING, taking(BACKREFERENCE)], REQUIRED)
     assert [f"{each.param}{each.place}" for each in found.loosened] == [
         "tools[1].parameters#/properties/t/pattern"
@@ -453,7 +445,7 @@ def test_what_cannot_be_enforced_is_left_out_and_named(engine, calls) -> None:
 
 
 def test_lengths_of_bare_text_that_are_too_much_to_count_are_named() -> None:
-    """The bound is judged when the call is finished."""
+    """The judge checks the bound when the call is finished."""
     long = FunctionTool(
         "f", parameters={"type": "object", "properties": {"t": {"type": "string", "maxLength": 5000}}}
     )
@@ -464,7 +456,7 @@ def test_lengths_of_bare_text_that_are_too_much_to_count_are_named() -> None:
 
 @pytest.mark.parametrize("calls", [GENERIC, CODER])
 def test_a_strict_function_that_cannot_be_exact_is_refused_with_its_place(calls) -> None:
-    """And one that can be is not."""
+    """A strict function that can be enforced is accepted."""
     strict = taking(BACKREFERENCE, strict=True)
     with pytest.raises(Refusal) as refused:
         required(Dialect(calls=calls), [PING, strict])
@@ -482,14 +474,14 @@ def test_a_strict_function_that_cannot_be_exact_is_refused_with_its_place(calls)
 )
 @pytest.mark.parametrize("calls", [GENERIC, CODER])
 def test_a_schema_of_no_arguments_takes_no_request_down(engine, calls, parameters, place) -> None:
-    """Any object may be written, which is said; whoever judges the call says no."""
+    """Any object may be written, which is reported; the judge rejects the call."""
     found = required(Dialect(calls=calls), [taking(parameters)])
     assert [each.place for each in found.loosened] == [place]
     assert Model(found.grammar, ()).write(1)
 
 
 def test_only_objects_are_arguments(engine) -> None:
-    """Whatever else the schema lets in."""
+    """Arguments are objects even if the schema allows other values."""
     either = taking({"anyOf": [{"type": "object"}, {"type": "null"}]})
     gbnf = required(Dialect(calls=GENERIC), [either]).grammar
     assert engine.takes(gbnf, '<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>')
@@ -497,7 +489,7 @@ def test_only_objects_are_arguments(engine) -> None:
 
 
 def test_undeclared_members_are_written_where_a_schema_asks_for_them(engine) -> None:
-    """By patterns, a schema of them, `true` in so many words, or because none is declared."""
+    """Patterns, a schema for others, an explicit `true`, or no declared members allow them."""
     call = '<tool_call>\n{"name": "f", "arguments": {"x": 1}}\n</tool_call>'
     a = {"properties": {"a": {"type": "string"}}}
     opened = [{}, {**a, "additionalProperties": True}, {**a, "additionalProperties": {"type": "integer"}}, {**a, "patternProperties": {"^x": {}}}]  # fmt: skip
@@ -520,7 +512,7 @@ def large(number: int) -> FunctionTool:
 
 @pytest.mark.parametrize("calls", [GENERIC, CODER])
 def test_functions_that_are_too_large_together_are_given_up_largest_first(engine, calls) -> None:
-    """The grammar stays within the engine's bounds, small functions hold, and what is given up is named."""
+    """The grammar stays within the engine's bounds; small functions hold, and relaxed ones are named."""
     tools = [WEATHER, *map(large, range(60)), PING]
     found = required(Dialect(calls=calls), tools)
     assert len(found.grammar.encode()) <= LIMITS.grammar_bytes
@@ -532,7 +524,7 @@ def test_functions_that_are_too_large_together_are_given_up_largest_first(engine
 
 
 def test_as_many_functions_as_a_request_may_have_are_one_grammar(engine) -> None:
-    """128, by names that begin alike."""
+    """128 functions with names that begin alike fit in one grammar."""
     tools = [FunctionTool(f"do_{number}", parameters=WEATHER.parameters) for number in range(128)]
     found = required(Dialect(calls=GENERIC), tools)
     assert found.loosened == ()
@@ -545,7 +537,7 @@ def test_as_many_functions_as_a_request_may_have_are_one_grammar(engine) -> None
 
 
 def test_what_was_compiled_is_not_compiled_again() -> None:
-    """A request finds the functions of an earlier one, under any name, and says the same."""
+    """A request reuses the functions of an earlier one, under any name, with the same result."""
     known: dict[bytes, Loose] = {}
     first = calls_gbnf(Dialect(calls=GENERIC), BOTH, REQUIRED, known=known)
     keys = set(known)
@@ -566,7 +558,7 @@ def test_what_was_compiled_is_not_compiled_again() -> None:
     "more", [{}, {"required": []}, {"$schema": "x", "title": "T"}, {"additionalProperties": False}]
 )
 def test_a_function_without_parameters_is_called_with_none(engine, more: dict[str, Any]) -> None:
-    """Agents declare them as an object with empty `properties`; a model that may invent some does."""
+    """Agents declare them as an object with empty `properties`; a model would invent members if it could."""
     gbnf = required(Dialect(calls=GENERIC), [taking({"type": "object", "properties": {}, **more})]).grammar
     assert engine.takes(gbnf, '<tool_call>\n{"name": "f", "arguments": {}}\n</tool_call>')
     assert not engine.takes(gbnf, '<tool_call>\n{"name": "f", "arguments": {"x": 1}}\n</tool_call>')
@@ -578,7 +570,7 @@ def test_a_function_without_parameters_is_called_with_none(engine, more: dict[st
     ids=repr,
 )
 def test_a_text_that_would_be_read_as_a_value_that_may_not_be_is_not_written(engine, schema) -> None:
-    """Where strings stand bare beside numbers: what is written conforms as it is read."""
+    """Where strings are unquoted next to numbers, the text conforms as it is parsed."""
     tool = taking({"type": "object", "properties": {"a": schema}, "required": ["a"]})
     gbnf = required(Dialect(calls=tagged()), [tool]).grammar
     for value, right in (("100", False), ("-100", True), ("sea", True), (" 100", False), ("truer", True)):
@@ -588,7 +580,7 @@ def test_a_text_that_would_be_read_as_a_value_that_may_not_be_is_not_written(eng
 @pytest.mark.parametrize("calls", [GENERIC, CODER])
 @pytest.mark.parametrize("least", [2, 3, 4])
 def test_more_members_than_are_declared_are_none(calls, least) -> None:
-    """Where undeclared ones are not written, a member that would need them is left out, and no more."""
+    """Where undeclared members are not written, only a member that would need them is left out."""
     never = {"type": "object", "properties": {"a": {"type": "null"}}, "minProperties": least}
     found = required(
         Dialect(calls=calls), [taking({"properties": {"never": never, "other": {"type": "null"}}})]

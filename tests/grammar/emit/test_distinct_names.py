@@ -1,4 +1,4 @@
-"""Undeclared members that are counted, or that must each witness something: their names differ."""
+"""Undeclared members that are counted, or that must each be a witness: their names differ."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ KINDS: dict[str, Any] = {"open": {}, "beside declared names": DECLARED, "beside 
 
 @cache
 def compiled(kind: str, least: int) -> str:
-    """The grammar of objects of at least so many members."""
+    """Returns the grammar of objects of at least so many members."""
     return schema_to_gbnf({"type": "object", "minProperties": least, **KINDS[kind]})
 
 
 def members(names) -> str:
-    """An object of these members as text, repeated ones repeated."""
+    """Returns an object of these members as text, with repeated names kept."""
     return "{" + ",".join(f'{json.dumps(name, ensure_ascii=False)}:"v"' for name in names) + "}"
 
 
@@ -37,7 +37,7 @@ def members(names) -> str:
     [("name", "age", "city"), ("k1", "k2", "k3"), ("", "a", "ab"), ("ab", "b", "a"), ("xy", "x", "y"), ("é", "e", "a b")],
 )  # fmt: skip
 def test_members_come_in_the_order_that_a_model_likes(engine, kind, names):
-    """Three names that differ in their first two characters, as they are, and more after them."""
+    """Yields three names that differ in their first two characters, and longer ones."""
     gbnf = compiled(kind, 3)
     assert engine.takes(gbnf, members(names))
     assert engine.takes(gbnf, members((*names, "more", "and more")))
@@ -47,9 +47,7 @@ def test_members_come_in_the_order_that_a_model_likes(engine, kind, names):
 @settings(max_examples=25)
 @given(names=st.lists(st.text("abk_1", max_size=2), unique=True, min_size=3, max_size=3))
 def test_three_names_are_taken_in_some_order_and_a_repeated_one_in_none(engine, kind, names):
-    """What differs within two characters is counted; two of the three are too few, however often they are
-    written.
-    """
+    """Names that differ in their first two characters are counted; two of the three are too few, repeated or not."""
     gbnf = compiled(kind, 3)
     assert any(engine.takes(gbnf, members(order)) for order in permutations(names))
     for order in permutations((*names[:2], names[0])):
@@ -61,14 +59,14 @@ def test_three_names_are_taken_in_some_order_and_a_repeated_one_in_none(engine, 
 @settings(max_examples=40)
 @given(one=st.text("abkx_1", max_size=8), other=st.text("abkx_1", max_size=8))
 def test_two_names_are_counted_when_they_differ(engine, kind, one, other):
-    """Names of up to eight characters are told apart, in any order; one that is repeated counts once."""
+    """Names of up to eight characters are distinguished, in any order; a repeated one counts once."""
     gbnf = compiled(kind, 2)
     assert engine.takes(gbnf, members((one, other))) == (one != other)
     assert not engine.takes(gbnf, members((one, one, one)))
 
 
 def test_two_names_may_differ_anywhere_in_an_open_object(engine):
-    """However long they are."""
+    """Names of any length differ."""
     gbnf = compiled("open", 2)
     for one, other in (("n" * 20 + "1", "n" * 20 + "2"), ("n" * 20, "n" * 21), ("schön", "schon")):
         assert engine.takes(gbnf, members((one, other)))
@@ -77,7 +75,7 @@ def test_two_names_may_differ_anywhere_in_an_open_object(engine):
 
 @pytest.mark.parametrize("least", [4, 8])
 def test_more_members_begin_with_ever_later_characters(engine, least):
-    """As many as are asked for, in that order; then any others."""
+    """The required number of members comes in ascending order; then any others."""
     gbnf = compiled("open", least)
     names = ["", "1st", "Of", "_", "alpha", "beta", "gamma", "~"][-least:]
     assert engine.takes(gbnf, members(names))
@@ -87,7 +85,7 @@ def test_more_members_begin_with_ever_later_characters(engine, least):
 
 
 def test_nine_members_cannot_be_told_apart():
-    """That is refused, and said."""
+    """The schema is refused with a reason."""
     with pytest.raises(Refusal, match="told apart"):
         compiled("open", 9)
 
@@ -102,7 +100,7 @@ WITNESSES: dict[str, Any] = {
 
 @cache
 def demanding(name: str, least: int) -> tuple[Any, str]:
-    """A schema that asks for so many members and those witnesses, and its grammar."""
+    """Returns a schema that demands so many members and those witnesses, and its grammar."""
     schema = {"type": "object", "minProperties": least, "allOf": [{"not": each} for each in WITNESSES[name]]}
     return schema, schema_to_gbnf(schema)
 
@@ -114,9 +112,7 @@ def demanding(name: str, least: int) -> tuple[Any, str]:
     value=st.dictionaries(st.sampled_from(["a", "ba", "c", ""]), st.sampled_from([1, "x", None]), max_size=3)
 )
 def test_witnesses_are_counted_and_counted_members_are_witnesses(engine, name, least, value):
-    """An undeclared member may be both, in some order of the members; a later one of its name undoes
-    neither.
-    """
+    """An undeclared member may be both, in some order of the members; a later one of its name changes neither."""
     schema, gbnf = demanding(name, least)
     assert engine.takes_in_some_order(gbnf, value) == valid(schema, value)
     undone = f'{written(value)[:-1]}{"," if value else ""}"a":1,"a":1}}'
@@ -126,7 +122,7 @@ def test_witnesses_are_counted_and_counted_members_are_witnesses(engine, name, l
 @pytest.mark.parametrize("name", WITNESSES)
 @pytest.mark.parametrize("least", [0, 2, 3, 4])
 def test_texts_drawn_conform(name, least):
-    """What such grammars write at random validates."""
+    """Texts drawn from such grammars validate."""
     schema, gbnf = demanding(name, least)
     grammar = Grammar(gbnf)
     for seed in range(25):

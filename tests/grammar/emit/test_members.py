@@ -22,9 +22,7 @@ SCHEMA = {
 
 @pytest.mark.parametrize("open_", [False, True])
 def test_every_choice_in_order_is_accepted(engine, open_):
-    """Required names must be there, others may; order and uniqueness hold; others only if the object is
-    open.
-    """
+    """Required names are present, others optional; order and uniqueness hold; undeclared ones need an open object."""
     schema = {**SCHEMA, "additionalProperties": open_}
     gbnf = schema_to_gbnf(schema)
     pick = random.Random(1)
@@ -54,7 +52,7 @@ def test_all_optional_may_be_none(engine):
 
 @pytest.mark.parametrize("open_", [False, True])
 def test_texts_drawn_conform(open_):
-    """What the tries write validates."""
+    """Texts that the tries write validate."""
     schema = {**SCHEMA, "additionalProperties": open_}
     grammar = Grammar(schema_to_gbnf(schema))
     for seed in range(30):

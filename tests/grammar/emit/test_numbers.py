@@ -1,4 +1,4 @@
-"""Numbers: a spelling is in the language exactly when its value is in the set."""
+"""Numbers: a text is in the language exactly if its value is in the set."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_spellings_are_those_of_the_values(shape, values):
 @settings(deadline=None)
 @given(shapes, shapes, decimals)
 def test_meeting_is_having_both(a, b, value):
-    """A number has the met shape exactly when it has both."""
+    """A number has the intersection of two shapes exactly if it has both."""
     met = meet_numbers(a, b)
     assert (met is not None and met.admits(value)) == (a.admits(value) and b.admits(value))
 
@@ -59,7 +59,7 @@ def test_malformed_spellings_are_in_no_language():
 
 
 def test_division_is_exact():
-    """Decimals are not floats."""
+    """Divisibility is exact, as decimals are not floats."""
     assert divides(Decimal("0.01"), Decimal("1.15"))
     assert not divides(Decimal("0.01"), Decimal("1.155"))
     assert divides(Decimal("0.1"), Decimal(10) ** 300)
@@ -74,7 +74,7 @@ def test_values_that_round_to_an_open_bound_are_left_out():
 
 
 def test_an_integer_without_bounds_has_at_most_64_digits(engine):
-    """Enough for what big-number readers exchange, and an end for a model that runs away."""
+    """64 digits hold the numbers that big-number readers exchange, and stop a model that runs away."""
     gbnf = schema_to_gbnf({"type": "integer"})
     assert engine.takes(gbnf, "-" + "9" * 64)
     assert not engine.takes(gbnf, "9" * 65)

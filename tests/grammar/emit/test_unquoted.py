@@ -1,4 +1,4 @@
-"""Bare texts: what a marker ends, and nothing that would end sooner."""
+"""Unquoted texts: a marker ends each of them, and none of them contains it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MARKERS = ["</p>", "\n</p>\n", "abab", "aa", "<"]
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_a_text_is_followed_by_its_marker_and_has_it_nowhere_else(until, data):
-    """Not even together with the marker's own first letters."""
+    """A text contains no marker, not even together with the marker's own first letters."""
     text = data.draw(st.text([*until, "x"], max_size=12))
     algebra = Algebra()
     ended = (text + until).find(until) == len(text)
@@ -38,7 +38,7 @@ def test_a_text_is_followed_by_its_marker_and_has_it_nowhere_else(until, data):
     ids=["length", "least length", "format", "format and more"],
 )  # fmt: skip
 def test_what_is_written_is_in_the_language(lang, until):
-    """With the marker behind it and nowhere in it."""
+    """The marker stands after the text and nowhere in it."""
     algebra, rules = Algebra(), Rules(4 * MAX_TEXT_STATES)
     row, exact = UnquotedTexts(algebra, rules).text(lang(algebra), until, ('"|"',))
     assert exact
