@@ -60,10 +60,12 @@ TOO_LARGE: Final = "together with the other functions it is too large, so any ar
 
 
 class CallStyle(msgspec.Struct, frozen=True):
-    """Style in which a dialect writes calls, and the special tokens of its markers."""
+    """Style in which a dialect writes calls."""
 
     calls: Calls
+    """The calls of the dialect."""
     marks: Marks
+    """The special tokens of its markers."""
 
     @property
     def arguments(self) -> Arguments:
@@ -97,37 +99,33 @@ def _replace_words(body: str, words: Mapping[str, str]) -> str:
 
 
 class Loosened(msgspec.Struct, frozen=True):
-    """A place of a function's schema that the grammar does not enforce.
-
-    Args:
-        param: the path of the schema in the request (`tools[1].parameters`).
-        place: a JSON pointer into the schema (`#/properties/to/pattern`) whose last part is the keyword; `#`
-            is all of it.
-        why: the reason, for people.
-    """
+    """A place of a function's schema that the grammar does not enforce."""
 
     param: str
+    """The path of the schema in the request (`tools[1].parameters`)."""
     place: str
+    """A JSON pointer into the schema (`#/properties/to/pattern`); `#` is all of it.
+
+    Its last part is the keyword.
+    """
     why: str = NOT_ENFORCED
+    """The reason, for people."""
 
     def __str__(self) -> str:
         return f"{self.param}{self.place}: {self.why}"
 
 
 class Function(msgspec.Struct, frozen=True):
-    """A function that may be called.
-
-    Args:
-        index: its place in the request.
-        name: its name.
-        arguments: the grammar of its arguments.
-        why: the reason for the places that the grammar does not enforce.
-    """
+    """A function that may be called."""
 
     index: int
+    """Its place in the request."""
     name: str
+    """Its name."""
     arguments: Loose
+    """The grammar of its arguments."""
     why: str = NOT_ENFORCED
+    """The reason for the places that the grammar does not enforce."""
 
     @property
     def loosened(self) -> list[Loosened]:

@@ -51,34 +51,31 @@ class CallGrammar(msgspec.Struct, frozen=True):
 
     A call in the dialect's `also[k]` is found the same way as one in its own style, and goes on with
     `begun_as(grammar, k)`, if no earlier style begins with the same marker: then that one is found.
-
-    Args:
-        grammar: the GBNF.
-        triggered: whether the grammar holds only from where a call was found: after the marker (section and
-            the literal that a call's opening begins with), whose last white space may come first, or from a
-            bare call's first character.
-        loosened: the places of schemas that the grammar does not enforce.
     """
 
     grammar: str
+    """The GBNF."""
     triggered: bool
+    """Whether the grammar holds only from where a call was found.
+
+    That is after the marker (section and the literal that a call's opening begins with), whose last white
+    space may come first, or from a bare call's first character.
+    """
     loosened: tuple[Loosened, ...] = ()
+    """The places of schemas that the grammar does not enforce."""
 
 
 class TextAnswer(msgspec.Struct, frozen=True):
-    """Answer without calls, and where it begins.
-
-    Args:
-        grammar: the GBNF (start symbol `root`) of its text, None for free text.
-        inside: whether the prompt ends inside the text, where the dialect marks its beginning.
-        begun: the end of the prompt, where that is the beginning of a marker (`>>>`).
-        thinking: whether thinking may come before, so that line ends may stand in front of the answer.
-    """
+    """Answer without calls, and where it begins."""
 
     grammar: str | None = None
+    """The GBNF (start symbol `root`) of its text, None for free text."""
     inside: bool = False
+    """Whether the prompt ends inside the text, where the dialect marks its beginning."""
     begun: str = ""
+    """The end of the prompt, where that is the beginning of a marker (`>>>`)."""
     thinking: bool = False
+    """Whether thinking may come before, so that line ends may stand in front of the answer."""
 
 
 FREE_TEXT: Final = TextAnswer()
@@ -133,10 +130,15 @@ class _AnswerContext(msgspec.Struct, frozen=True):
     """The answer around the functions of a request: see `calls_gbnf`."""
 
     dialect: Dialect
+    """As in `calls_gbnf`."""
     answer: TextAnswer
+    """The answer without calls."""
     optional: bool
+    """Whether the answer may be written without a call."""
     triggered: bool
+    """As in `CallGrammar`."""
     max_calls: int
+    """Calls that may follow one another."""
 
 
 _CallStyles = dict[str, CallStyle]

@@ -8,48 +8,50 @@ from b3node.grammar.constraints.literals import FALSE, TRUE, Lits, all_of, commo
 
 
 class ItemWitness(msgspec.Struct, frozen=True):
-    """Witness in an array: an item at an index from `low` to `high` (-1: any later one) that meets `lits`."""
+    """Witness in an array: an item that meets a constraint."""
 
     low: int
+    """The least index of the item."""
     high: int
+    """The greatest index; -1 is no bound."""
     lits: Lits
+    """The constraint on the item."""
 
 
 class ContainsCount(msgspec.Struct, frozen=True):
-    """Demand that from `low` to `high` (-1: no bound) items of an array meet `lits`."""
+    """Demand on the number of items of an array that meet a constraint."""
 
     lits: Lits
+    """The constraint."""
     low: int
+    """The least number of such items."""
     high: int
+    """The greatest number; -1 is no bound."""
 
 
 class ArrayShape(msgspec.Struct, frozen=True):
-    """Arrays by the constraints on their items, their length and their uniqueness.
-
-    Args:
-        prefix: the constraints on the first items, by index.
-        rest: the constraint on all later items.
-        clauses: sets of witnesses; of each set at least one must exist.
-        counts: how many items meet a constraint.
-        low: the least number of items.
-        high: the greatest number of items; -1 is no bound.
-        unique: the pointer of the `uniqueItems` that asks for distinct items, or None.
-        values: canonical texts of the only arrays allowed, where they are listed.
-        evaluated: number of leading items that some subschema has evaluated, for `unevaluatedItems`; -1 is
-            all.
-        evaluated_if: constraints that make an item evaluated if it meets one of them.
-    """
+    """Arrays by the constraints on their items, their length and their uniqueness."""
 
     prefix: tuple[Lits, ...] = ()
+    """The constraints on the first items, by index."""
     rest: Lits = TRUE
+    """The constraint on all later items."""
     clauses: frozenset[frozenset[ItemWitness]] = frozenset()
+    """Sets of witnesses; of each set at least one must exist."""
     counts: frozenset[ContainsCount] = frozenset()
+    """How many items meet a constraint."""
     low: int = 0
+    """The least number of items."""
     high: int = -1
+    """The greatest number of items; -1 is no bound."""
     unique: str | None = None
+    """The pointer of the `uniqueItems` that asks for distinct items, or None."""
     values: frozenset[str] | None = None
+    """Canonical texts of the only arrays allowed, where they are listed."""
     evaluated: int = 0
+    """Number of leading items that some subschema has evaluated, for `unevaluatedItems`; -1 is all."""
     evaluated_if: frozenset[Lits] = frozenset()
+    """Constraints that make an item evaluated if it meets one of them."""
 
     def item_lits(self, place: int) -> Lits:
         """Returns the constraint on the item at an index."""

@@ -8,29 +8,26 @@ import msgspec
 
 
 class NumberShape(msgspec.Struct, frozen=True):
-    """Numbers between two bounds, with divisors and listed values.
-
-    Args:
-        low: the lower bound, None for none.
-        low_open: whether the lower bound itself is excluded.
-        high: the upper bound, None for none.
-        high_open: whether the upper bound itself is excluded.
-        divisors: numbers that must divide the value.
-        nondivisors: numbers that must not divide it.
-        integer: True for integers only, False for numbers with a fraction only, None for both.
-        values: the only values allowed, where they are listed.
-        without: values that are excluded.
-    """
+    """Numbers between two bounds, with divisors and listed values."""
 
     low: Decimal | None = None
+    """The lower bound, None for none."""
     low_open: bool = False
+    """Whether the lower bound itself is excluded."""
     high: Decimal | None = None
+    """The upper bound, None for none."""
     high_open: bool = False
+    """Whether the upper bound itself is excluded."""
     divisors: frozenset[Decimal] = frozenset()
+    """Numbers that must divide the value."""
     nondivisors: frozenset[Decimal] = frozenset()
+    """Numbers that must not divide it."""
     integer: bool | None = None
+    """True for integers only, False for numbers with a fraction only, None for both."""
     values: frozenset[Decimal] | None = None
+    """The only values allowed, where they are listed."""
     without: frozenset[Decimal] = frozenset()
+    """Values that are excluded."""
 
     def admits(self, value: Decimal) -> bool:
         """Returns True if the number has this shape."""

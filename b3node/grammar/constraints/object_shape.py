@@ -11,11 +11,14 @@ from b3node.grammar.languages.algebra import Algebra, Lang
 
 
 class NameSet(msgspec.Struct, frozen=True):
-    """Set of names: those in `names` or in a language of `langs`; with `others` all names but those."""
+    """Set of member names."""
 
     names: frozenset[str] = frozenset()
+    """Names in the set."""
     langs: frozenset[Lang] = frozenset()
+    """Languages whose names are in the set."""
     others: bool = False
+    """Whether the set is the complement: all names but those."""
 
     def covers(self, algebra: Algebra, name: str) -> bool:
         """Returns True if a name is in the set."""
@@ -23,13 +26,12 @@ class NameSet(msgspec.Struct, frozen=True):
 
 
 class MemberWitness(msgspec.Struct, frozen=True):
-    """Witness in an object: a member of a name or name set that meets `lits`.
-
-    With `lits` None the witness is that no such member exists.
-    """
+    """Witness in an object: a member that meets a constraint, or the absence of one."""
 
     key: str | NameSet
+    """The name of the member, or a set of names."""
     lits: Lits | None = TRUE
+    """The constraint on the member; None if the witness is that no such member exists."""
 
 
 Clause = frozenset[MemberWitness]
@@ -37,27 +39,24 @@ Clause = frozenset[MemberWitness]
 
 
 class ObjectShape(msgspec.Struct, frozen=True):
-    """Objects by the constraints on their members and the number of members.
-
-    Args:
-        properties: constraints by name, in the order of writing.
-        name_sets: constraints on all members of a set of names.
-        clauses: sets of witnesses; of each set at least one must exist.
-        low: the least number of members.
-        high: the greatest number of members; -1 is no bound.
-        values: canonical texts of the only objects allowed, where they are listed.
-        evaluated: the names that some subschema has evaluated, for `unevaluatedProperties`.
-        required_order: names that are only required, in the order of writing.
-    """
+    """Objects by the constraints on their members and the number of members."""
 
     properties: tuple[tuple[str, Lits], ...] = ()
+    """Constraints by name, in the order of writing."""
     name_sets: frozenset[tuple[NameSet, Lits]] = frozenset()
+    """Constraints on all members of a set of names."""
     clauses: frozenset[Clause] = frozenset()
+    """Sets of witnesses; of each set at least one must exist."""
     low: int = 0
+    """The least number of members."""
     high: int = -1
+    """The greatest number of members; -1 is no bound."""
     values: frozenset[str] | None = None
+    """Canonical texts of the only objects allowed, where they are listed."""
     evaluated: frozenset[NameSet] = frozenset()
+    """The names that some subschema has evaluated, for `unevaluatedProperties`."""
     required_order: tuple[str, ...] = ()
+    """Names that are only required, in the order of writing."""
 
 
 def meet_objects(algebra: Algebra, a: ObjectShape, b: ObjectShape) -> ObjectShape | None:

@@ -17,20 +17,16 @@ SchemaObject = dict[str, object]
 
 
 class Resolver(Protocol):
-    """Constraints of one document while they are resolved.
-
-    Args:
-        algebra: the languages of patterns.
-        document: the schema.
-        tracks_evaluated: whether the document has an `unevaluated*` keyword, so that evaluated members are
-            tracked.
-        enum_values: arrays and objects that `enum` and `const` list, by canonical text.
-    """
+    """Constraints of one document while they are resolved."""
 
     algebra: Algebra
+    """The languages of patterns."""
     document: Document
+    """The schema."""
     tracks_evaluated: bool
+    """Whether the document has an `unevaluated*` keyword, so that evaluated members are tracked."""
     enum_values: dict[str, object]
+    """Arrays and objects that `enum` and `const` list, by canonical text."""
 
     def shapes(self, lits: Lits, type_: JsonType) -> Dnf:
         """Returns the shapes of the values of a type that meet a constraint."""

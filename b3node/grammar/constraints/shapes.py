@@ -24,15 +24,17 @@ TYPES: Final[tuple[JsonType, ...]] = ("object", "array", "string", "number", "bo
 
 
 class ConstantShape(msgspec.Struct, frozen=True):
-    """Values of null and boolean, as a set of literal texts."""
+    """Values of null or boolean."""
 
     texts: frozenset[str]
+    """Their literal texts."""
 
 
 class StringShape(msgspec.Struct, frozen=True):
     """Strings of a language."""
 
     lang: Lang = ALL
+    """The language."""
 
 
 Shape = ConstantShape | StringShape | NumberShape | ArrayShape | ObjectShape

@@ -60,12 +60,16 @@ None is a clause that is met if there is no such member.
 
 
 class ObjectState(NamedTuple):
-    """The next slot, the clauses without a witness, the members that surely differ, and all members."""
+    """State of the automaton of an object."""
 
     slot: int
+    """The next slot."""
     pending: OpenClauses
+    """The clauses without a witness."""
     distinct: int
+    """The number of members that surely differ, up to its cap."""
     total: int
+    """The number of all members, up to its cap."""
 
 
 class ObjectWriter:

@@ -1,4 +1,4 @@
-"""Grammars of calls: texts that llama.cpp's engine accepts, texts drawn from them and parsed, their bounds."""
+"""Grammars of calls: texts that llama.cpp's engine accepts, drawn and parsed texts, bounds."""
 
 from __future__ import annotations
 

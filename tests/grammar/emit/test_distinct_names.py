@@ -47,7 +47,7 @@ def test_members_come_in_the_order_that_a_model_likes(engine, kind, names):
 @settings(max_examples=25)
 @given(names=st.lists(st.text("abk_1", max_size=2), unique=True, min_size=3, max_size=3))
 def test_three_names_are_taken_in_some_order_and_a_repeated_one_in_none(engine, kind, names):
-    """Names that differ in their first two characters are counted; two of the three are too few, repeated or not."""
+    """Names that differ in their first two characters are counted; two of three are too few."""
     gbnf = compiled(kind, 3)
     assert any(engine.takes(gbnf, members(order)) for order in permutations(names))
     for order in permutations((*names[:2], names[0])):
@@ -112,7 +112,7 @@ def demanding(name: str, least: int) -> tuple[Any, str]:
     value=st.dictionaries(st.sampled_from(["a", "ba", "c", ""]), st.sampled_from([1, "x", None]), max_size=3)
 )
 def test_witnesses_are_counted_and_counted_members_are_witnesses(engine, name, least, value):
-    """An undeclared member may be both, in some order of the members; a later one of its name changes neither."""
+    """An undeclared member may be both, in some order; a later one of its name changes neither."""
     schema, gbnf = demanding(name, least)
     assert engine.takes_in_some_order(gbnf, value) == valid(schema, value)
     undone = f'{written(value)[:-1]}{"," if value else ""}"a":1,"a":1}}'

@@ -22,7 +22,7 @@ SCHEMA = {
 
 @pytest.mark.parametrize("open_", [False, True])
 def test_every_choice_in_order_is_accepted(engine, open_):
-    """Required names are present, others optional; order and uniqueness hold; undeclared ones need an open object."""
+    """Required names are present, others optional, in order and once; undeclared ones need `open_`."""
     schema = {**SCHEMA, "additionalProperties": open_}
     gbnf = schema_to_gbnf(schema)
     pick = random.Random(1)
