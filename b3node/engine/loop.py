@@ -86,7 +86,9 @@ class Loop:
         for message in messages:
             match message:
                 case Submit():
-                    self._scheduler.submit(message, now, self._constraint(message))
+                    constraint = self._constraint(message)
+                    pieces = constraint.marked if isinstance(constraint, Guide) else None
+                    self._scheduler.submit(message, now, constraint, pieces)
                 case Cancel():
                     self._scheduler.cancel(message.id)
         return True

@@ -98,7 +98,7 @@ class Chunk(msgspec.Struct, frozen=True):
         """Those that are not."""
         return self.tokens[self.known :]
 
-    def right(self, drawn: Many[int]) -> int:
+    def accepted(self, drawn: Many[int]) -> int:
         """How many of its tokens stand, once `drawn` is what follows the known ones."""
         pairs = zip(self.draft, drawn, strict=False)
         return self.known + sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))

@@ -1,79 +1,96 @@
-"""When finished sequences leave the cache for host memory: what is kept there makes every step longer.
+"""Decides when the prefixes of finished sequences leave the cache for host memory.
 
-Beside running sequences no more cells of finished ones stay than are worth their cost (`EngineLimits.kept_cells`). But copying them out
-takes time as well, 10 to 50 ms for a hundred tokens that were written beside other streams, whose cells lie between
-theirs. So it is done where it costs nobody anything, or at once pays:
+Every kept cell makes the steps of running sequences longer, so no more of them stay than their reuse pays for
+(`EngineLimits.kept_cells`). But a copy takes time as well: 10 to 50 ms for a hundred tokens that were written
+while other streams ran, whose cells lie between theirs. So copies are made where they delay no request, or pay
+at once:
 
-* While nothing runs, what would have to leave is copied, one sequence a step, and stays where it is. Whoever goes on from
-  it finds it there; whoever does not gives its cells up for nothing.
-* Cells are taken where they are free, so what came in beside others may lie far up, and on a CPU a step computes with
-  all cells below; a prefix that each request shares with the one before would stay there for ever. So when nothing runs,
-  and the cache was fuller than it is, all leave: who comes back is read into the lowest cells.
+* While nothing runs, the prefixes that would have to leave are copied, one a step, and their cells stay. A
+  sequence that continues one finds it in its cells; otherwise its cells are freed without a copy.
+* A new sequence takes the lowest free cells, so its cells may lie far up, and on a CPU a step computes over all
+  cells below. A prefix that each request shares with the one before would stay there for ever. So when nothing
+  runs, and the cache was fuller than it is, all kept slots are evicted; what returns is loaded into the lowest
+  cells.
 * A sequence that enters has its whole answer before it, so room is made for it, with one copy a step.
-* What ends beside running sequences stays until then, or for `STAY_STEPS` steps: streams that began together mostly end so.
+* A sequence that ends while others run stays until then, or for `STAY_STEPS`: streams that began together mostly
+  end together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
+
+import msgspec
 
 from b3node.engine.cache.prefix_cache import PrefixCache
 from b3node.engine.limits import EngineLimits
 
 STAY_STEPS: Final = 32
-"""Steps in which cells cost about what a copy of them does: beside one stream of SmolLM2-135M on two virtual cores 6
-microseconds each a step, and 30 to 250 for their copy, more the further they lie apart."""
+"""Steps in which cells cost about as much as their copy. Next to one stream of SmolLM2-135M on two virtual cores a
+cell costs 6 microseconds a step, and its copy 30 to 250, more the further the cells lie apart."""
 SPREAD_CELLS: Final = 256
-"""Cells by which the cache may have been fuller: llama.cpp computes with a multiple of that."""
+"""Cells by which the cache may have been fuller: llama.cpp computes over a multiple of that."""
+
+
+class BackgroundWork(msgspec.Struct, frozen=True):
+    """The work of one step while nothing runs."""
+
+    save: int | None = None
+    """A kept slot to copy to host memory; its cells stay."""
+    evict: tuple[int, ...] = ()
+    """Kept slots to evict, in this order."""
 
 
 class EvictionPolicy:
-    """Chooses among the kept slots of `cells`; what is to be copied it tells `cells` itself."""
+    """Chooses among the kept slots of a prefix cache; changes nothing but its own counts."""
 
     def __init__(self, limits: EngineLimits, cells: PrefixCache) -> None:
         self._limits = limits
         self._cells = cells
-        self._leaving = False
-        """Whether room is being made."""
-        self._stayed = 0
-        """Steps with more in the cache than is worth it."""
+        self._making_room = False
+        """Whether kept slots are evicted until no more than `kept_cells` stay."""
+        self._copied = False
+        """Whether an eviction of this step needs a copy."""
+        self._crowded_steps = 0
+        """Steps since more than `kept_cells` stay."""
         self._peak = 0
-        """The most cells that were in use since all left."""
+        """The most cells that were in use since all kept slots were evicted."""
 
     @property
-    def untidy(self) -> bool:
-        """Whether there is something to do while nothing runs; changes nothing."""
+    def has_background_work(self) -> bool:
+        """Whether there is work to do while nothing runs."""
         return self._to_save() is not None or self._spread
 
+    def background_work(self) -> BackgroundWork:
+        """Returns the work of a step in which nothing runs: one copy, or all kept slots to evict, or nothing."""
+        self._peak = max(self._peak, self._cells.used)
+        if (slot := self._to_save()) is not None:
+            return BackgroundWork(save=slot)
+        if not self._spread:
+            return BackgroundWork()
+        self._peak = 0
+        return BackgroundWork(evict=tuple(self._cells.kept))
+
+    def begin_step(self, *, admitted: bool) -> None:
+        """Begins a step in which sequences run; `admitted` says whether one of them has just entered."""
+        self._peak = max(self._peak, self._cells.used)
+        self._crowded_steps = self._crowded_steps + 1 if self._excess > 0 else 0
+        self._making_room = self._making_room or admitted or self._crowded_steps > STAY_STEPS
+        self._copied = False
+
+    def next_eviction(self) -> int | None:
+        """Returns the kept slot to evict next in this step; None once there is room, or a copy was made for it."""
+        if self._copied:
+            return None
+        victim = self._cells.victim() if self._making_room and self._excess > 0 else None
+        self._making_room = victim is not None
+        self._copied = victim is not None and self._cells.lacks_copy(victim)
+        return victim
+
     def _to_save(self) -> int | None:
-        """The kept slot that is to be copied next while nothing runs; None when there is none. Changes nothing."""
+        """Returns the kept slot to copy next while nothing runs; None when there is none."""
         kept = self._cells.kept if self._excess > 0 else ()
         return next((slot for slot in kept if self._cells.can_save(slot)), None)
-
-    def given_up(self, *, running: bool, entered: bool) -> Iterator[int]:
-        """The kept slots to give up now, each of which must be given up before the next is asked for.
-
-        While nothing `running` is they are copied first.
-        """
-        self._peak = max(self._peak, self._cells.used)
-        if not running:
-            if (slot := self._to_save()) is not None:
-                self._cells.save(slot)
-            elif self._spread:
-                yield from self._cells.kept
-                self._peak = 0
-            return
-        self._stayed = self._stayed + 1 if self._excess > 0 else 0
-        self._leaving = self._leaving or entered or self._stayed > STAY_STEPS
-        copied = False
-        while self._leaving and self._excess > 0 and not copied:
-            victim = self._cells.victim()
-            if victim is None:
-                break
-            copied = self._cells.lacks_copy(victim)
-            yield victim
-        self._leaving = self._leaving and copied
 
     @property
     def _spread(self) -> bool:

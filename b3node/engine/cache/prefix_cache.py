@@ -215,7 +215,7 @@ class PrefixCache:
             self._fit_host_cache()
         self._prune()
 
-    def victim(self, *, spare: int = -1) -> int | None:
+    def victim(self, *, spare: int | None = None) -> int | None:
         """The kept slot to give up next, `spare` aside; changes nothing."""
         kept = [slot for slot in self.kept if slot != spare]
         sums: dict[str, int] = {}
@@ -228,11 +228,11 @@ class PrefixCache:
         unfair = len(sums) > 1 and sums[greedy] * len(sums) > sum(sums.values())
         return next(slot for slot in kept if not unfair or self._held[slot].namespace == greedy)
 
-    def resident_slot(self, match: Match) -> int:
-        """A slot that holds the resident part of a match; -1 when nothing of it is; changes nothing."""
+    def resident_slot(self, match: Match) -> int | None:
+        """A slot that holds the resident part of a match; None when nothing of it is; changes nothing."""
         runs = match.run.path() if match.run is not None else []
         resident = [run for run in runs if run.readers]
-        return resident[-1].any_slot() if resident else -1
+        return resident[-1].any_slot() if resident else None
 
     def clear(self) -> None:
         """Forgets everything, what lies in host memory too."""

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import random
 from array import array
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections import abc
+from dataclasses import dataclass
 
-from b3node.engine.guidance.guide import Guide
 from b3node.engine.messages import Sampling, Submit
 from b3node.engine.sampling.constraint import Constraint
 from b3node.engine.speculation.drafter import Drafter
@@ -26,6 +25,7 @@ class Sequence:
     known: array[int]
     """Prompt tokens, then generated ones (int32 ids)."""
     prompt: int
+    """Tokens of the prompt."""
     limit: int
     """Known tokens at which it ends as `length`."""
     reserve: int
@@ -36,25 +36,36 @@ class Sequence:
     arrived: float
     deadline: float
     """When it leaves the queue unserved, in seconds of the engine's clock."""
-    cache_boundaries: tuple[int, ...] = ()
-    constraint: Constraint | None = None
-    """Where it stands in its grammar or outline: behind the last generated token, also while it is paused."""
+    cache_boundaries: tuple[int, ...]
+    """Lengths of the prompt at which later prompts may leave it, ascending."""
+    constraint: Constraint | None
+    """Its place in its grammar or outline: after the last generated token, also while it is paused."""
+    special_pieces: abc.Mapping[int, bytes]
+    """The bytes that the front gets for special tokens; other tokens have those of the vocabulary."""
     drafter: Drafter | None = None
     """Guesses its next tokens; None where a wrong guess could not be taken back."""
-    marked: Mapping[int, bytes] = field(default_factory=dict)
-    """What the front is told of special tokens; the others say what they say."""
     computed: int = 0
+    """Known tokens that lie in cells."""
     cached: int = 0
-    slot: int = -1
-    """The llama.cpp sequence id it runs in; -1 while it waits."""
+    """Prompt tokens that the prefix cache served when it was admitted."""
+    slot: int | None = None
+    """The llama.cpp sequence id it runs in; None while it waits."""
     suspect: bool = False
     """Whether it was in a step that broke and has not drawn a token since."""
     paused: bool = False
     """Whether it ran before and waits to be computed again."""
 
     @classmethod
-    def of(cls, submit: Submit, *, n_ctx: int, now: float, constraint: Constraint | None = None) -> Sequence:
-        """The sequence a message asks for, bounded by the context of `n_ctx` tokens."""
+    def of(
+        cls,
+        submit: Submit,
+        *,
+        n_ctx: int,
+        now: float,
+        constraint: Constraint | None = None,
+        special_pieces: abc.Mapping[int, bytes] | None = None,
+    ) -> Sequence:
+        """Returns the sequence that a message asks for, bounded by the context of `n_ctx` tokens."""
         known = array("i")
         known.frombytes(submit.tokens)
         limit = min(len(known) + submit.max_tokens, n_ctx)
@@ -71,11 +82,11 @@ class Sequence:
             deadline=now + submit.queue_timeout,
             cache_boundaries=submit.cache_boundaries,
             constraint=constraint,
-            marked=constraint.marked if isinstance(constraint, Guide) else {},
+            special_pieces=special_pieces or {},
         )
 
     def append(self, token: int) -> None:
-        """A new token of the answer."""
+        """Appends a token of the answer."""
         self.known.append(token)
         self.suspect = False
 
@@ -86,7 +97,7 @@ class Sequence:
 
     @property
     def answering(self) -> bool:
-        """Whether its prompt is computed but for the last token: what comes next is a step of its answer."""
+        """Whether its prompt is computed but for the last token: its next step generates."""
         return self.computed >= self.prompt - 1
 
     @property
@@ -96,5 +107,5 @@ class Sequence:
 
     @property
     def promised(self) -> int:
-        """Cells that must stay available to it: its reserve, or what it has grown to."""
+        """Cells that must stay available to it: its reserve, or its length once that is larger."""
         return max(self.reserve, len(self.known))

@@ -1,4 +1,4 @@
-"""What the front must hear of a step, collected while the step is planned and taken in."""
+"""Collects the messages of a step for the front while the step is planned and applied."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ class StepReport:
 
     @property
     def news(self) -> bool:
-        """Whether there is something to tell; changes nothing."""
+        """Whether there is anything to send; changes nothing."""
         return bool(self._started or self._tokens or self._finished)
 
     def started(self, sequence: Sequence, now: float) -> None:
-        """A sequence left the queue for the first time."""
+        """Adds that a sequence left the queue for the first time."""
         self._started.append(Started(sequence.id, now - sequence.arrived, sequence.cached))
 
     def token(self, sequence: Sequence, piece: bytes) -> None:
-        """A sequence said something."""
+        """Adds the bytes of a generated token."""
         self._tokens.append(Token(sequence.id, piece))
 
     def finished(self, sequence: Sequence, reason: FinishReason) -> None:
-        """A sequence has ended."""
+        """Adds that a sequence has ended."""
         self._finished.append(
             Finished(
                 id=sequence.id,
@@ -39,8 +39,10 @@ class StepReport:
             )
         )
 
-    def take(self, *, running: int, waiting: int, seconds: float) -> Step:
-        """Everything that was collected since the last call."""
+    def take(
+        self, *, running: int, waiting: int, seconds: float, cells_used: int, prompt_tokens: int
+    ) -> Step:
+        """Returns all that was collected since the last call, with the numbers of the step."""
         step = Step(
             tuple(self._started),
             tuple(self._tokens),
@@ -48,6 +50,9 @@ class StepReport:
             running,
             waiting,
             seconds,
+            cells_used,
+            prompt_tokens,
+            sum(started.cached_tokens for started in self._started),
         )
         self._started, self._tokens, self._finished = [], [], []
         return step

@@ -430,7 +430,7 @@ def test_no_workload_loses_a_request_a_cell_or_a_token(
 def test_check_notices_a_lost_slot() -> None:
     """The integrity check is able to fail: a slot that nobody owns is an error."""
     rig = Rig()
-    rig.scheduler._slots.pop()
+    rig.scheduler._slots._free.pop()
 
     with pytest.raises(ValueError, match="slot"):
         rig.scheduler.check()

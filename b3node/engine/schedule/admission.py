@@ -1,0 +1,120 @@
+"""Admission: moves waiting sequences into slots while their promised cells exist, the fairest first.
+
+A sequence is promised the cells of its prompt and of its reserve of output. It enters only if the promises to
+the running sequences and to itself can be kept with every kept slot evicted. What it needs at once is then
+evicted here: a slot, room for its window, and room to load its prefix from host memory.
+
+Must not know: steps, chunks, models.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from b3node.engine.cache.prefix_cache import Match, PrefixCache
+from b3node.engine.cache.prefix_tree import Ids
+from b3node.engine.limits import EngineLimits
+from b3node.engine.schedule.queue import Queue
+from b3node.engine.schedule.sequence import Sequence
+from b3node.engine.schedule.shared_prefill import is_prefilling_shared
+from b3node.engine.schedule.sliding_window import SlidingWindows
+from b3node.engine.schedule.slots import Slots
+from b3node.engine.schedule.step_report import StepReport
+
+FOLLOWER_GRACE_SECONDS: Final = 1.0
+"""Seconds that a follower may still wait for a slot once its leader has computed the shared prefix."""
+
+
+class Admission:
+    """Admits sequences from `waiting` into `slots`.
+
+    Args:
+        limits: bounds, fixed for its life.
+        cells: the prefix cache.
+        slots: the slots that sequences enter.
+        waiting: the queue that they leave.
+        windows: the cells of sliding windows.
+        report: is given the sequences that start.
+    """
+
+    def __init__(
+        self,
+        limits: EngineLimits,
+        cells: PrefixCache,
+        slots: Slots,
+        waiting: Queue,
+        windows: SlidingWindows,
+        report: StepReport,
+    ) -> None:
+        self._limits = limits
+        self._cells = cells
+        self._slots = slots
+        self._running = slots.running
+        self._waiting = waiting
+        self._windows = windows
+        self._report = report
+
+    def admit(self, now: float) -> int:
+        """Admits sequences while there is room. Returns how many.
+
+        A sequence whose prefix a running prompt is about to compute is passed over, and may wait longer for it.
+        """
+        admitted = 0
+        passed_over: set[int] = set()
+        while len(self._running) < self._limits.parallel and (
+            sequence := self._waiting.next(self._running.values(), passed_over)
+        ):
+            known = np.frombuffer(sequence.known, np.int32)[:-1].copy()
+            match = self._cells.match(sequence.namespace, known)
+            if is_prefilling_shared(
+                self._running.values(), sequence, known, match.length, stateful=self._limits.stateful
+            ):
+                passed_over.add(sequence.id)
+                sequence.deadline = max(sequence.deadline, now + FOLLOWER_GRACE_SECONDS)
+            elif self._fits(sequence, match):
+                self._enter(sequence, known, match, now)
+                admitted += 1
+            else:
+                break
+        return admitted
+
+    def _fits(self, sequence: Sequence, match: Match) -> bool:
+        """Returns whether the cells promised to the running ones and to `sequence` exist. Changes nothing."""
+        future = sum(max(s.promised - s.computed, 0) for s in self._running.values())
+        wanted = sequence.promised - match.resident + self._cells.newly_locked(match)
+        if not self._windows.fit(self._running.values(), sequence):
+            return False
+        return self._cells.locked + future + wanted <= self._cells.total
+
+    def _enter(self, sequence: Sequence, known: Ids, match: Match, now: float) -> None:
+        """Puts a waiting sequence into a slot that reads its match."""
+        slot = self._slots.take(spare=self._cells.resident_slot(match))
+        self._make_room_for_windows(sequence)
+        match = self._match_with_room(sequence, known)
+        self._cells.enter(slot, sequence.namespace, match)
+        self._waiting.remove(sequence)
+        self._running[slot] = sequence
+        sequence.slot, sequence.computed = slot, match.length
+        if not sequence.paused:
+            sequence.cached = match.length
+            self._report.started(sequence, now)
+        sequence.paused = False
+
+    def _make_room_for_windows(self, sequence: Sequence) -> None:
+        """Evicts kept slots until the windows of all readers fit together with that of `sequence`."""
+        while self._windows.crowded(self._running.values(), sequence) and self._slots.evict_next():
+            pass
+
+    def _match_with_room(self, sequence: Sequence, known: Ids) -> Match:
+        """Returns the match of `known` once there is room to load it; an empty one if none can be made.
+
+        Making room may forget part of the match, so it is looked up again each time.
+        """
+        while True:
+            match = self._cells.match(sequence.namespace, known)
+            if self._cells.to_load(match) <= self._cells.free:
+                return match
+            if not self._slots.evict_next(spare=self._cells.resident_slot(match)):
+                return Match()
