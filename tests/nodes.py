@@ -27,9 +27,9 @@ from typing import Any, NamedTuple, TypeVar
 
 import uvloop
 
+from b3node import config as configuration
 from b3node.api.app import create_app
 from b3node.api.server import Server, Shutdown
-from b3node.config import Config, ModelConfig
 from b3node.service import log
 from b3node.service.node import Node
 from b3node.workers.fleet import Fleet, FleetModel
@@ -288,7 +288,7 @@ class RunningFleet(Endpoint):
         """The engine's process id, once it has one and is ready."""
         model = self.model(name)
         self.ready(name)
-        return until(lambda: model.pids["engine"], "an engine")
+        return until(lambda: model.engine.pid, "an engine")
 
     def ready(self, name: str) -> None:
         """Returns once the model is ready."""
@@ -301,17 +301,16 @@ class RunningFleet(Endpoint):
 
 @contextmanager
 def running_fleet(
-    models: Mapping[str, Path | ModelConfig], *, patience: Patience = PATIENCE, **options: Any
+    models: Mapping[str, Path | Mapping[str, object]], *, patience: Patience = PATIENCE, **options: Any
 ) -> Iterator[RunningFleet]:
-    """A node that serves `models`, each with one thread; `options` are those of `Config`.
+    """A node that serves `models`, each with one thread; `options` are those of the file's top level.
 
     Yields once every model's first start is over.
     """
-    configured = {
-        name: model if isinstance(model, ModelConfig) else ModelConfig(path=str(model))
-        for name, model in models.items()
+    tables = {
+        name: {"path": str(model)} if isinstance(model, Path) else {**model} for name, model in models.items()
     }
-    config = Config(models=configured, threads=1, **options)
+    config = configuration.resolve({"models": tables, "threads": 1, **options})
     started: list[RunningFleet] = []
     settled = threading.Event()
     failures: list[BaseException] = []

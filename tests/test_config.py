@@ -2,45 +2,88 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from b3node import config
-from b3node.config import Budgets, Config, ConfigError, ModelConfig
+from b3node.config import Budgets, Config, ConfigError, EngineOptions, ModelConfig
 
 
 def load(folder: Path, text: str) -> Config:
     path = folder / "node.toml"
     path.write_text(text, encoding="utf-8")
-    return config.load(path)
+    return config.resolve(config.load(path))
 
 
 def test_a_file_says_what_it_says_and_leaves_the_rest_open(tmp_path: Path) -> None:
     """Values are taken over, everything else has its default."""
     loaded = load(tmp_path, 'port = 9000\nctx = 512\n[models."a/b"]\npath = "/m.gguf"\nctx = 64\n')
 
-    assert loaded == Config(port=9000, ctx=512, models={"a/b": ModelConfig(path="/m.gguf", ctx=64)})
+    assert loaded == Config(port=9000, models={"a/b": ModelConfig(path="/m.gguf", ctx=64)})
 
 
 def test_a_models_own_value_wins_over_the_top_levels() -> None:
     """What a model leaves open is taken from the top level, and what that leaves open stays open."""
-    node = Config(ctx=512, threads=2, models={"m": ModelConfig(path="m.gguf", ctx=64)})
+    node = config.resolve({"ctx": 512, "threads": 2, "models": {"m": {"path": "m.gguf", "ctx": 64}}})
 
-    assert node.model("m") == ModelConfig(path="m.gguf", ctx=64, threads=2)
+    assert node.models["m"] == ModelConfig(path="m.gguf", ctx=64, threads=2)
+
+
+TOP = {
+    "ctx": 1,
+    "cells": 2,
+    "parallel": 3,
+    "queue": 4,
+    "queue_seconds": 5.0,
+    "token_gap": 0.5,
+    "gpu_layers": 6,
+    "threads": 7,
+    "host_cache": 8,
+    "kv_type": "f32",
+    "flash_attention": True,
+    "drafts": False,
+    "thinking": {"low": 9},
+    "max_request_bytes": 10,
+    "prepare_workers": 2,
+}
+
+
+def test_every_engine_option_stands_at_the_top_level_and_in_a_model() -> None:
+    """A model without a value has the top level's; one with the default as its own value keeps that."""
+    default = msgspec.to_builtins(EngineOptions())
+    whole = config.resolve({**TOP, "models": {"a": {"path": "x"}, "b": {"path": "x", **default}}})
+
+    assert TOP.keys() == {*EngineOptions.__struct_fields__}
+    assert whole.models["a"] == config.resolve({"models": {"a": {"path": "x", **TOP}}}).models["a"]
+    assert all(getattr(whole.models["a"], name) != getattr(EngineOptions(), name) for name in TOP)
+    assert whole.models["b"] == ModelConfig(path="x")
+
+
+def test_a_node_option_is_no_models() -> None:
+    """An address belongs to the whole node."""
+    with pytest.raises(ConfigError, match=r'^models."m".port: there is no such option'):
+        config.resolve({"models": {"m": {"path": "x", "port": 1}}})
 
 
 def test_what_is_given_wins_over_the_file() -> None:
     """The command line's values replace the file's, and those that are not given do not."""
-    node = config.override(Config(port=9000, ctx=512, host="::1"), port=9001, ctx=None)
+    table = config.override({"port": 9000, "ctx": 512, "host": "::1"}, {"port": 9001, "ctx": None})
 
-    assert node == Config(port=9001, ctx=512, host="::1")
+    assert table == {"port": 9001, "ctx": 512, "host": "::1"}
+
+
+def test_a_given_table_replaces_its_own_keys_only() -> None:
+    """One effort on the command line leaves the file's others alone."""
+    table = config.override({"thinking": {"low": 1, "high": 2}}, {"thinking": {"low": 3}})
+
+    assert table == {"thinking": {"low": 3, "high": 2}}
 
 
 def test_given_models_stand_instead_of_the_files() -> None:
     """Whoever names models means those."""
-    node = Config(models={"a": ModelConfig(path="a.gguf")})
-    given = {"b": ModelConfig(path="b.gguf")}
+    given = {"b": {"path": "b.gguf"}}
 
-    assert config.override(node, models=given).models == given
+    assert config.override({"models": {"a": {"path": "a.gguf"}}}, {"models": given}) == {"models": given}
 
 
 def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:
@@ -96,8 +139,8 @@ def test_a_thoughts_tokens_are_the_operators_to_set(tmp_path: Path) -> None:
         '[thinking]\nlow = 5\n[models.a]\npath = "x"\n[models.b]\npath = "x"\nthinking.high = "unlimited"',
     )
 
-    assert loaded.model("a").thinking == Budgets(low=5)
-    assert loaded.model("b").thinking == Budgets(high="unlimited")
+    assert loaded.models["a"].thinking == Budgets(low=5)
+    assert loaded.models["b"].thinking == Budgets(high="unlimited")
 
 
 def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:

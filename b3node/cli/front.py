@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import socket
 from collections.abc import Iterable
 
@@ -14,7 +13,7 @@ from b3node.service import respond
 from b3node.service.node import Node
 from b3node.workers.served_model import ServedModel
 
-__all__ = ["front", "serve", "warm_up"]
+__all__ = ["front", "respond", "serve"]
 
 
 def front(config: Config, models: Iterable[ServedModel], listener: socket.socket, name: str) -> Server:
@@ -22,9 +21,3 @@ def front(config: Config, models: Iterable[ServedModel], listener: socket.socket
     node = Node(config.node, models)
     host_check = HostCheck.on_loopback((*config.hosts, name), config.origins)
     return Server(create_app(node, host_check), node, listener=listener)
-
-
-def warm_up() -> None:
-    """Imports what only some requests need, beside the node, and keeps the collector from it as from all the rest."""
-    respond.warm_up()
-    gc.freeze()

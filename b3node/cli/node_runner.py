@@ -6,13 +6,11 @@ Importing this takes longer than starting a process, so a command that serves st
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 import socket
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from importlib import import_module
 from typing import TYPE_CHECKING, Final, Self
 
 import uvloop
@@ -22,6 +20,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from b3node.api.listener import listen
 from b3node.config import Config
 from b3node.service import log
+from b3node.workers import startup
 from b3node.workers.fleet import Fleet, FleetModel
 
 if TYPE_CHECKING:
@@ -32,14 +31,14 @@ _console: Final = Console(stderr=True, highlight=False, markup=False, emoji=Fals
 _Then = Callable[[str], Awaitable[None]]
 
 
-def served(config: Config, level: log.Level, then: _Then | None = None) -> int:
+def served(config: Config, then: _Then | None = None) -> int:
     """Runs a node to its end, and writes its log to the last line. The exit status.
 
     `then` is called with the node's URL once a model is ready; the node stops when it returns. On uvloop, which
     halves what a streamed token costs.
     """
     lines = log.LineWriter(sys.stderr)
-    log.configure(level, lines)
+    log.configure("warning" if config.quiet else "info", lines)
     try:
         _give_way()
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -79,12 +78,11 @@ async def _serve_fleet(
     config: Config, fleet: Fleet, listener: socket.socket, bars: _Bars, then: _Then | None
 ) -> int:
     """Serves models that are being loaded; the server is imported beside them. The exit status."""
-    front = await asyncio.to_thread(import_module, "b3node.cli.front")
+    front = await asyncio.wrap_future(startup.importing("b3node.cli.front"))
     server: Server = front.front(config, fleet.models.values(), listener, _in_url(config.host))
-    gc.freeze()  # or the first thing that the collector does is to look through all of it
-    gc.enable()
+    startup.settled()
     serving = asyncio.create_task(front.serve(server))
-    asyncio.get_running_loop().run_in_executor(None, front.warm_up)  # the models take longer to load
+    asyncio.get_running_loop().run_in_executor(None, startup.warm_up, front.respond.warm_up)
     settled = asyncio.create_task(fleet.settle())
     await asyncio.wait({serving, settled}, return_when=asyncio.FIRST_COMPLETED)
     bars.end()

@@ -14,7 +14,7 @@ import msgspec
 from b3node import config as configuration, embedded
 from b3node.cli.ask import for_terminal
 from b3node.cli.prompt_report import document, summary
-from b3node.config import Budgets, Config, ConfigError, ModelConfig
+from b3node.config import ConfigError, ModelConfig
 from b3node.contract.decode import decode_request
 from b3node.contract.request import Request
 from b3node.errors import Refusal
@@ -56,21 +56,21 @@ def render(
 def _chosen(model: str | None, config_file: Path | None) -> tuple[str, ModelConfig]:
     """The model's name and configuration. Raises `click.ClickException`."""
     try:
-        config = configuration.load(config_file) if config_file is not None else Config()
+        table = configuration.load(config_file) if config_file is not None else {}
         name, named, path = (model or "").partition("=")
         if named:
-            config = configuration.override(config, models={name: ModelConfig(path=path)})
-        elif not config.models:
-            config = configuration.override(
-                config, models={embedded.MODEL_ID: ModelConfig(path=str(embedded.find()))}
+            table = configuration.override(table, {"models": {name: {"path": path}}})
+        elif not table.get("models"):
+            table = configuration.override(
+                table, {"models": {embedded.MODEL_ID: {"path": str(embedded.find())}}}
             )
-        configuration.check(config)
+        config = configuration.check(configuration.resolve(table))
     except (ConfigError, embedded.EmbeddedModelError) as error:
         raise click.ClickException(str(error)) from error
     name = name or next(iter(config.models))
     if name not in config.models:
         raise click.ClickException(f"There is no model {name}; there is {', '.join(config.models)}.")
-    return name, config.model(name)
+    return name, config.models[name]
 
 
 def _shown(body: bytes, name: str, config: ModelConfig) -> Shown:
@@ -78,7 +78,7 @@ def _shown(body: bytes, name: str, config: ModelConfig) -> Shown:
     order = ShowOrder(
         config.path,
         config.ctx or UNBOUNDED,
-        config.thinking or Budgets(),
+        config.thinking,
         _decoded(body, name),
         time.time(),
     )

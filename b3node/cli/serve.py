@@ -1,77 +1,71 @@
-"""`b3node serve` runs a node."""
+"""`b3node serve` runs a node. See `workers.startup` for the order of its imports."""
 
 from __future__ import annotations
 
-import gc
 import sys
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from b3node.workers.prestart import ahead
+from b3node.workers import startup
 
 if TYPE_CHECKING:
     from b3node.config import Config
-    from b3node.service.log import Level
 
-Then = Callable[["Config", str], Awaitable[None]]
-"""What is done with a node's configuration and URL once a model is ready."""
-_options = [
-    click.option(
-        "--config", "config_file", type=click.Path(path_type=Path), help="A TOML file; options here win."
-    ),
-    click.option(
-        "--model",
-        "models",
-        multiple=True,
-        metavar="ID=PATH",
-        help="A model to serve, instead of the file's; repeatable.",
-    ),
-    click.option("--host", help="Where to listen.  [default: 127.0.0.1]"),
-    click.option(
-        "--ctx",
-        type=int,
-        help="Tokens of one conversation.  [default: the model's, up to 8192, on a GPU 32768]",
-    ),
-    click.option("--parallel", type=int, help="Conversations that run at once.  [default: 16]"),
-    click.option("--gpu-layers", type=int, help="Layers on the GPU.  [default: all, with a GPU build]"),
-    click.option("--threads", type=int, help="CPU threads that compute.  [default: the physical cores]"),
-]
+AfterStart = Callable[["Config", str], Awaitable[None]]
+"""Called with a node's configuration and URL once a model is ready; the node stops when it returns."""
 
 
-def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Gives a command the options that say what is served and how."""
-    for option in reversed(_options):
-        command = option(command)
-    return command
+class NodeCommand(click.Command):
+    """A command that runs a node: its options come from `cli.options`, after processes were started ahead."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Starts processes for a command line that asks for more than help, then reads it."""
+        if not {*ctx.help_option_names} & {*args}:
+            ctx.with_resource(startup.prestart())
+        try:
+            return super().parse_args(ctx, args)
+        except BaseException:
+            ctx.close()
+            raise
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Returns the command's own options and those of a node that it does not declare itself."""
+        *own, help_option = super().get_params(ctx)
+        names = {parameter.name for parameter in own}
+        return [*own, *(option for option in _parameters() if option.name not in names), help_option]
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes the options under their headings."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            if (record := parameter.get_help_record(ctx)) is not None:
+                sections.setdefault(getattr(parameter, "section", "Options"), []).append(record)
+        width = max(len(names) for records in sections.values() for names, _ in records)
+        for section, records in sections.items():
+            with formatter.section(section):
+                formatter.write_dl([(names.ljust(width), text) for names, text in records])
 
 
-@click.command(short_help="Serve models until Ctrl-C; by default the embedded one.")
-@with_options
-@click.option("--port", type=int, help="The port; 0 takes a free one.  [default: 8080]")
-@click.option("--quiet", is_flag=True, help="No log line a request.")
-def serve(quiet: bool, **given: Any) -> None:  # noqa: FBT001 - click passes options by name
+@click.command(cls=NodeCommand, short_help="Serve models until Ctrl-C; by default the embedded one.")
+def serve(**given: Any) -> None:
     """Serve models until Ctrl-C; without one, the embedded SmolLM2-135M."""
-    sys.exit(run(given, "warning" if quiet else "info"))
+    sys.exit(run(given))
 
 
-def run(given: dict[str, Any], level: Level, then: Then | None = None) -> int:
-    """Runs a node to its end, as the options say, or until `then` returns. The exit status.
+def run(given: dict[str, Any], then: AfterStart | None = None) -> int:
+    """Runs a node to its end, as the options say, or until `then` returns. Returns the exit status.
 
-    A model's processes are started before anything else, and the rest is imported while the embedded model is found and
-    checked. Raises `click.ClickException` on options that cannot be meant.
+    Raises `click.ClickException` on options that cannot be served.
     """
-    gc.disable()  # of what is imported nothing is garbage
-    try:
-        with ahead():
-            with ThreadPoolExecutor(1) as beside:
-                running = beside.submit(import_module, "b3node.cli.node_runner")
-                config = import_module("b3node.cli.options").configured(**given)
-            return int(running.result().served(config, level, then and partial(then, config)))
-    finally:
-        gc.enable()
+    runner = startup.importing("b3node.cli.node_runner")
+    config = import_module("b3node.cli.options").configured(**given)
+    return int(runner.result().served(config, then and partial(then, config)))
+
+
+def _parameters() -> list[click.Option]:
+    parameters: list[click.Option] = import_module("b3node.cli.options").parameters()
+    return parameters

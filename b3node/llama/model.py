@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
+from b3node.config import EngineOptions
 from b3node.engine.backend import CellsFullError, DecodeError
 from b3node.engine.plan import Chunk, Drop, Plan
 from b3node.engine.sampling.sampler import NoToken, greedy
@@ -18,7 +19,7 @@ from b3node.llama.attention import kernel_is_slow
 from b3node.llama.context import Context
 from b3node.llama.huge_pages import small_pages
 from b3node.llama.library import last_words, lib
-from b3node.llama.settings import Fit, Settings, fit, free_memory, undecided
+from b3node.llama.settings import Fit, fit, free_memory, undecided
 from b3node.llama.threads import CpuMonitor, ThreadCount
 from b3node.llama.vocab import Vocabulary, VocabularyError, size
 
@@ -45,15 +46,17 @@ def _nothing(_: Vocabulary) -> None:
 class Model:
     """A loaded model: what the engine's process needs to know of it, and the backend that runs it."""
 
-    def __init__(self, pointer: Any, settings: Settings, fitted: Fit, read: Read, *, offloaded: bool) -> None:
+    def __init__(
+        self, pointer: Any, options: EngineOptions, fitted: Fit, read: Read, *, offloaded: bool
+    ) -> None:
         self.fit = fitted
         self.offloaded = offloaded
         self.n_ctx_train = int(lib.llama_model_n_ctx_train(pointer))
         self.window = _window(pointer)
         self.stateful = _recurrent(pointer) or self.window > 0
         self.description = _description(pointer)
-        self._why = "" if settings.threads else " (the physical cores, fewer while others need them)"
-        self._without_kernel = undecided(settings, offloaded=offloaded) and fitted.flash_attention is False
+        self._why = "" if options.threads else " (the physical cores, fewer while others need them)"
+        self._without_kernel = undecided(options, offloaded=offloaded) and fitted.flash_attention is False
         self.token_bytes = self.state_bytes = 0
         self._model = pointer
         try:
@@ -69,7 +72,7 @@ class Model:
 
     @classmethod
     def load(
-        cls, path: str, settings: Settings, progress: Callable[[float], None], read: Read = _nothing
+        cls, path: str, options: EngineOptions, progress: Callable[[float], None], read: Read = _nothing
     ) -> Model:
         """Loads `path` and decodes one token. Calls `progress` with the share loaded, 0 to 1.
 
@@ -79,20 +82,20 @@ class Model:
         if not Path(path).is_file():
             raise LoadError(f"there is no file {path}")
         library.begin()
-        offloaded = bool(lib.llama_supports_gpu_offload()) and settings.gpu_layers != 0
-        pointer = _load(path, settings.gpu_layers if offloaded else 0, progress)
-        slow_kernel = undecided(settings, offloaded=offloaded) and kernel_is_slow(pointer)
+        offloaded = bool(lib.llama_supports_gpu_offload()) and options.gpu_layers != 0
+        pointer = _load(path, options.gpu_layers if offloaded else 0, progress)
+        slow_kernel = undecided(options, offloaded=offloaded) and kernel_is_slow(pointer)
         fitted = fit(
-            settings,
+            options,
             n_ctx_train=int(lib.llama_model_n_ctx_train(pointer)),
             n_head=int(lib.llama_model_n_head(pointer)),
             recurrent=_recurrent(pointer),
             offloaded=offloaded,
             slow_kernel=slow_kernel,
         )
-        model = cls(pointer, settings, fitted, read, offloaded=offloaded)
+        model = cls(pointer, options, fitted, read, offloaded=offloaded)
         model.prove()
-        if not settings.threads and not offloaded and sys.platform == "linux":
+        if not options.threads and not offloaded and sys.platform == "linux":
             # They are looked at from now on: before, the node's own processes are busy with their start.
             monitor = CpuMonitor()
             threads = ThreadCount(cores=fitted.threads, logical=monitor.logical)

@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from b3node.config import KvType
+from b3node.config import EngineOptions, KvType
 
 CTX_CPU, CTX_GPU = 8192, 32_768
 """Tokens of one sequence when nothing is configured, if the model was trained for as many."""
@@ -54,26 +54,6 @@ _MEMORY: Final = (
 """Where it finds how many bytes it may use and does use (cgroup v2, v1); `max` is no limit."""
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """What the operator asked for; None leaves the choice to `fit`.
-
-    `kv_type` says how the cache stores keys and values: `f32` doubles the memory of `f16`; `q8_0` halves it, and
-    asks for flash attention and for heads that are a multiple of 32 wide.
-    `flash_attention` None uses it on a GPU, and on a CPU unless its kernel is slow there (`llama.attention`) or
-    `kv_type` is `f32`, which the kernel turns into halves, the whole cache with each step. Off, and with `f32`, logits
-    depend on what else is in a step by 1e-5 only; with it, or with `f16`, by 1e-3.
-    """
-
-    ctx: int | None = None
-    cells: int | None = None
-    parallel: int | None = None
-    gpu_layers: int | None = None
-    threads: int | None = None
-    flash_attention: bool | None = None
-    kv_type: KvType = "f16"
-    host_cache: int | None = None
-
-
 class Fit(msgspec.Struct, frozen=True, kw_only=True):
     """What a model is loaded with. `n_ctx` <= `cells`; `parallel` <= `slots` <= 256."""
 
@@ -89,43 +69,49 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def fit(
-    settings: Settings, *, n_ctx_train: int, n_head: int, recurrent: bool, offloaded: bool, slow_kernel: bool
+    options: EngineOptions,
+    *,
+    n_ctx_train: int,
+    n_head: int,
+    recurrent: bool,
+    offloaded: bool,
+    slow_kernel: bool,
 ) -> Fit:
     """The numbers for one model.
 
     `n_head` are the heads of a layer that attend, 0 where none does; `recurrent` covers hybrid models; `offloaded`
     means layers on a GPU; `slow_kernel` that this CPU attends faster without the fused one.
     """
-    n_ctx = settings.ctx or min(n_ctx_train or CTX_CPU, CTX_GPU if offloaded else CTX_CPU)
-    cells = _rounded(max(settings.cells or 2 * n_ctx, n_ctx))
-    parallel = min(settings.parallel or (PARALLEL_RECURRENT if recurrent else PARALLEL), _SLOTS_MAX - 2)
+    n_ctx = options.ctx or min(n_ctx_train or CTX_CPU, CTX_GPU if offloaded else CTX_CPU)
+    cells = _rounded(max(options.cells or 2 * n_ctx, n_ctx))
+    parallel = min(options.parallel or (PARALLEL_RECURRENT if recurrent else PARALLEL), _SLOTS_MAX - 2)
     slots = min(parallel + (KEPT_RECURRENT if recurrent else KEPT), _SLOTS_MAX - 1)
-    flash_attention = _flash_attention(settings, slow_kernel=slow_kernel, offloaded=offloaded)
+    flash_attention = _flash_attention(options, slow_kernel=slow_kernel, offloaded=offloaded)
     return Fit(
         n_ctx=n_ctx,
         cells=cells,
         parallel=parallel,
         slots=slots,
         batch=min(BATCH, cells) if flash_attention is not False else _batch(parallel, cells, n_head),
-        threads=settings.threads or usable_cores(),
-        shelf=min(SHELF, memory() // SHELF_SHARE) if settings.host_cache is None else settings.host_cache,
+        threads=options.threads or usable_cores(),
+        shelf=min(SHELF, memory() // SHELF_SHARE) if options.host_cache is None else options.host_cache,
         flash_attention=flash_attention,
-        kv_type=settings.kv_type,
+        kv_type=options.kv_type,
     )
 
 
-def undecided(settings: Settings, *, offloaded: bool) -> bool:
+def undecided(options: EngineOptions, *, offloaded: bool) -> bool:
     """Whether it takes a measurement to say how this CPU attends best."""
-    return settings.flash_attention is None and settings.kv_type == "f16" and not offloaded
+    return options.flash_attention is None and options.kv_type == "f16" and not offloaded
 
 
-def _flash_attention(settings: Settings, *, slow_kernel: bool, offloaded: bool) -> bool | None:
+def _flash_attention(options: EngineOptions, *, slow_kernel: bool, offloaded: bool) -> bool | None:
     """None lets llama.cpp use the kernel, which it does wherever the model allows it."""
-    if undecided(settings, offloaded=offloaded):
+    if undecided(options, offloaded=offloaded):
         return False if slow_kernel else None
-    if settings.flash_attention is None and settings.kv_type == "f32" and not offloaded:
+    if options.flash_attention is None and options.kv_type == "f32" and not offloaded:
         return False
-    return settings.flash_attention
+    return options.flash_attention
 
 
 def _batch(parallel: int, cells: int, n_head: int) -> int:

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from b3node.config import MAX_REQUEST_BYTES
+from b3node.config import EngineOptions
 from b3node.errors import Refusal, busy, quoted
 from b3node.principal import Principal
 from b3node.service import log
@@ -64,7 +64,8 @@ class Node:
         self.clock: Final = clock
         self.sinks: Final = sinks
         self.max_request_bytes: Final = max(
-            (model.max_request_bytes for model in self.models.values()), default=MAX_REQUEST_BYTES
+            (model.max_request_bytes for model in self.models.values()),
+            default=EngineOptions().max_request_bytes,
         )
         self._draining = False
         self._in_flight: set[InFlight] = set()

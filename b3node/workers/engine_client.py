@@ -34,9 +34,9 @@ from b3node.prompt.prepared import Prepared
 from b3node.workers.backoff import Backoff
 from b3node.workers.mailbox import Mailbox
 from b3node.workers.messages import EngineOrder
-from b3node.workers.prestart import ENGINE
 from b3node.workers.quarantine import Suspects, digest, refused
 from b3node.workers.served_model import EngineLoad, ModelFacts, State
+from b3node.workers.startup import ENGINE
 from b3node.workers.supervisor import Supervisor
 from b3node.workers.timeouts import Patience
 from b3node.workers.tunables import tunables
@@ -64,15 +64,14 @@ class EngineClient:
         model: str,
         order: EngineOrder,
         *,
-        queue_seconds: float,
         progress: Callable[[str, float], None],
         patience: Patience = Patience(),  # noqa: B008 - frozen
     ) -> None:
         self.state: State = "loading"
         self.facts: ModelFacts | None = None
         self._model = model
-        self._limit = order.waiting
-        self._queue_seconds = queue_seconds
+        self._limit = order.model.queue
+        self._queue_seconds = order.model.queue_seconds
         self._progress = progress
         self._patience = patience
         self._ids = itertools.count(1)

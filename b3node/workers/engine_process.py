@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 import time
 from functools import partial
 
+from b3node.config import EngineOptions
 from b3node.engine.guidance.jump_forward import JumpForward
 from b3node.engine.guidance.token_table import TokenTable
 from b3node.engine.limits import EngineLimits
@@ -16,11 +16,11 @@ from b3node.engine.schedule.scheduler import Scheduler
 from b3node.engine.schedule.token_budget import TokenBudget
 from b3node.llama.grammar import Grammars
 from b3node.llama.model import LoadError, Model
-from b3node.llama.settings import Settings
 from b3node.llama.vocab import Vocabulary
 from b3node.workers.child_channel import Line
 from b3node.workers.messages import EngineOrder, ToEngineProcess
 from b3node.workers.spawn import inherit
+from b3node.workers.startup import freeze
 
 GAP_CPU, GAP_GPU = 0.150, 0.050
 """Seconds a prompt may make a running stream wait, when the configuration does not say."""
@@ -45,14 +45,15 @@ def main() -> None:
     order = line.next()
     if not isinstance(order, EngineOrder):
         return
+    config = order.model
     began, tables = time.monotonic(), _Tables()
     try:
-        model = Model.load(order.path, _settings(order), lambda share: line.send(Loading(share)), tables.read)
+        model = Model.load(config.path, config, lambda share: line.send(Loading(share)), tables.read)
     except LoadError as error:
         line.send(LoadFailed(str(error)))
         sys.exit(1)
     loop = Loop(
-        _scheduler(model, order),
+        _scheduler(model, config),
         model.backend,
         line,
         time.monotonic,
@@ -60,7 +61,7 @@ def main() -> None:
         tables.token_table,
         tables.jump,
     )
-    gc.freeze()  # what was loaded stays: looking through it again and again is for nothing
+    freeze()
     line.send(_ready(model, time.monotonic() - began))
     loop.run()
 
@@ -84,29 +85,16 @@ def _token_table(vocabulary: Vocabulary) -> TokenTable:
     return TokenTable(vocabulary.pieces, texts, controls, vocabulary.eog)
 
 
-def _settings(order: EngineOrder) -> Settings:
-    return Settings(
-        ctx=order.ctx,
-        cells=order.cells,
-        parallel=order.parallel,
-        gpu_layers=order.gpu_layers,
-        threads=order.threads,
-        host_cache=order.host_cache,
-        flash_attention=order.flash_attention,
-        kv_type=order.kv_type,
-    )
-
-
-def _scheduler(model: Model, order: EngineOrder) -> Scheduler:
-    gap = order.gap or (GAP_GPU if model.offloaded else GAP_CPU)
+def _scheduler(model: Model, options: EngineOptions) -> Scheduler:
+    gap = options.token_gap or (GAP_GPU if model.offloaded else GAP_CPU)
     limits = EngineLimits(
         n_ctx=model.n_ctx,
         cells=model.cells,
         parallel=model.fit.parallel,
         slots=model.fit.slots,
-        waiting=order.waiting,
+        waiting=options.queue,
         batch=model.fit.batch,
-        drafts=order.drafts and not model.stateful,
+        drafts=options.drafts and not model.stateful,
         stateful=model.stateful,
         window=model.window,
         kept_cells=model.hot,

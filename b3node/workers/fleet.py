@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from b3node.config import Budgets, Config, ModelConfig
+from b3node.config import Config, ModelConfig
 from b3node.contract.request import Request
 from b3node.engine.messages import Sampling
 from b3node.prompt.prepared import Prepared
@@ -26,20 +26,18 @@ class FleetModel:
         self,
         name: str,
         config: ModelConfig,
-        node: Config,
         progress: Callable[[str, float], None],
         patience: Patience,
     ) -> None:
         self._name = name
         self._config = config
         self._created = _made(Path(config.path))
-        order = PrepareOrder(config.path, config.thinking or Budgets())
-        self._pool = PreparePool(name, order, size=node.prepare_workers, patience=patience)
+        order = PrepareOrder(config.path, config.thinking)
+        self._pool = PreparePool(name, order, size=config.prepare_workers, patience=patience)
         self._pool_counts = False
         self.engine = EngineClient(
             name,
-            _order(config, node.queue),
-            queue_seconds=node.queue_seconds,
+            EngineOrder(config),
             progress=progress,
             patience=patience,
         )
@@ -78,14 +76,6 @@ class FleetModel:
     def created(self) -> int:
         """When the model file was made, in seconds since 1970."""
         return self._created
-
-    @property
-    def pids(self) -> dict[str, int | None]:
-        """The process ids behind this model, by what they do."""
-        return {
-            "engine": self.engine.pid,
-            **{f"prepare {number}": worker.pid for number, worker in enumerate(self._pool.workers)},
-        }
 
     def require_ready(self) -> None:
         """Raises `Refusal` `infer_backend_unavailable` with `Retry-After` unless requests can be served."""
@@ -161,7 +151,7 @@ class Fleet:
         patience: Patience = Patience(),  # noqa: B008 - frozen
     ) -> None:
         self.models = {
-            name: FleetModel(name, config.model(name), config, progress, patience) for name in config.models
+            name: FleetModel(name, model, progress, patience) for name, model in config.models.items()
         }
 
     def start(self) -> None:
@@ -184,20 +174,3 @@ def _made(path: Path) -> int:
         return int(path.stat().st_mtime)
     except OSError:
         return 0
-
-
-def _order(config: ModelConfig, queue: int) -> EngineOrder:
-    return EngineOrder(
-        path=config.path,
-        ctx=config.ctx,
-        cells=config.cells,
-        parallel=config.parallel,
-        gpu_layers=config.gpu_layers,
-        threads=config.threads,
-        host_cache=config.host_cache,
-        flash_attention=config.flash_attention,
-        kv_type=config.kv_type,
-        drafts=config.drafts,
-        gap=config.token_gap,
-        waiting=queue,
-    )

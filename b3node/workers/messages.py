@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from b3node.config import Budgets, KvType
+from b3node.config import Budgets, ModelConfig
 from b3node.contract.request import Request
 from b3node.engine.messages import ToEngine
 from b3node.errors import Code
@@ -13,22 +13,9 @@ from b3node.prompt.traits import Traits
 
 
 class EngineOrder(msgspec.Struct, frozen=True, tag="engine_order", array_like=True):
-    """How an engine is to serve a model; None lets the engine choose. Counts are tokens and sequences."""
+    """The model that an engine is to serve."""
 
-    path: str
-    ctx: int | None
-    cells: int | None
-    parallel: int | None
-    gpu_layers: int | None
-    threads: int | None
-    host_cache: int | None
-    """Bytes of host memory for prefixes that leave the cache."""
-    gap: float | None
-    """Seconds between two tokens of a running stream that a prompt may cause at most."""
-    waiting: int
-    flash_attention: bool | None = None
-    kv_type: KvType = "f16"
-    drafts: bool = True
+    model: ModelConfig
 
 
 class PrepareOrder(msgspec.Struct, frozen=True, tag="prepare_order"):

@@ -28,8 +28,8 @@ from b3node.workers.messages import (
     PrepareReady,
     Refused,
 )
-from b3node.workers.prestart import PREPARE
 from b3node.workers.quarantine import Suspects, digest, refused
+from b3node.workers.startup import PREPARE
 from b3node.workers.supervisor import Supervisor
 from b3node.workers.timeouts import Patience
 

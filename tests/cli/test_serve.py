@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import os
 import re
 import signal
@@ -20,6 +21,7 @@ from b3node.cli.demo import QUESTION
 from b3node.cli.main import main
 from b3node.cli.serve import serve
 from b3node.config import Config, ConfigError, ModelConfig
+from b3node.workers import spawn
 from tests.nodes import NodeProcess, node_process, until
 from tests.zoo.zoo import Zoo
 
@@ -36,8 +38,8 @@ def refused(*arguments: str) -> Result:
 
 def configured(*arguments: str, command: click.Command = serve) -> Config:
     """What a command line makes of the configuration."""
-    context = command.make_context("serve", [*arguments])
-    return configuring.configured(**{key: value for key, value in context.params.items() if key != "quiet"})
+    with command.make_context("serve", [*arguments]) as context:
+        return configuring.configured(**context.params)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +63,7 @@ def test_what_cannot_be_meant_is_refused(
     monkeypatch: pytest.MonkeyPatch, arguments: list[str], said: str
 ) -> None:
     """Exit status 1 and one line that says what is wrong and where, before anything is started."""
-    monkeypatch.setattr(configuring, "_embedded", lambda: {"m": ModelConfig(path=__file__)})
+    monkeypatch.setattr(configuring, "_embedded", lambda: {"m": {"path": __file__}})
 
     assert f"Error: {said}" in refused(*arguments).stderr
 
@@ -140,8 +142,8 @@ def test_the_command_line_wins_over_the_file_and_the_file_over_the_default(tmp_p
     path.write_text('port = 9000\nctx = 512\n[models.m]\npath = "m.gguf"\nparallel = 3\n')
     config = configured("--config", str(path), "--port", "9001", "--parallel", "5")
 
-    assert (config.host, config.port, config.ctx) == ("127.0.0.1", 9001, 512)
-    assert config.model("m") == ModelConfig(path=str(tmp_path / "m.gguf"), ctx=512, parallel=3)
+    assert (config.host, config.port) == ("127.0.0.1", 9001)
+    assert config.models["m"] == ModelConfig(path=str(tmp_path / "m.gguf"), ctx=512, parallel=3)
 
 
 def test_an_unknown_address_is_a_config_error() -> None:
@@ -252,11 +254,48 @@ def test_a_models_processes_are_started_before_the_node_is_imported() -> None:
     assert done.stdout == "set()\n"
 
 
+WATCHED = """
+import sys
+from b3node.workers import startup
+heavy = {'msgspec', 'rich', 'structlog', 'asyncio', 'b3node.config'}
+startup.spawn_ahead = lambda module, **_: print(module.rpartition('.')[2], heavy & {*sys.modules})
+from b3node.cli.main import main
+main(sys.argv[1:], prog_name='b3node')
+"""
+
+
+@pytest.mark.parametrize("command", ["serve", "demo"])
+def test_processes_are_started_before_the_command_line_is_read(command: str) -> None:
+    """Even the options, which are made from Structs, are imported while a model's processes start."""
+    program = [sys.executable, "-P", "-c", WATCHED, command, "--host", "0.0.0.0", "--model", f"m={__file__}"]
+    done = subprocess.run(program, capture_output=True, text=True, check=False)
+
+    assert done.stdout == "engine_process set()\nprepare_process set()\n"
+    assert "Error: host: 0.0.0.0" in done.stderr
+
+
+@pytest.mark.parametrize("asked", ["--help", "-h"])
+def test_help_starts_no_process(asked: str) -> None:
+    """A reader wants no model."""
+    program = [sys.executable, "-P", "-c", WATCHED, "serve", asked]
+
+    assert subprocess.run(program, capture_output=True, text=True, check=True).stdout.startswith("Usage:")
+
+
+def test_a_command_line_that_cannot_be_read_leaves_no_process_behind() -> None:
+    """What was started ahead ends with the command."""
+    result = CliRunner().invoke(main, ["serve", "--ctx", "many"])
+
+    assert result.exit_code == 2
+    assert not spawn._ahead
+    assert gc.isenabled()
+
+
 def test_what_only_some_requests_need_is_imported_behind_the_start() -> None:
     """The judge of calls and the library behind it are not there at first, and then they are."""
     program = (
-        "import sys; from b3node.cli import front; late = {'jsonschema', 'b3node.grammar.judge'};"
-        "print(late & {*sys.modules}); front.warm_up(); print(late <= {*sys.modules})"
+        "import sys; from b3node.cli import front; from b3node.workers import startup; late = {'jsonschema', 'b3node.grammar.judge'};"
+        "print(late & {*sys.modules}); startup.warm_up(front.respond.warm_up); print(late <= {*sys.modules})"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 

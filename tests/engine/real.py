@@ -9,6 +9,7 @@ from unittest import mock
 
 import numpy as np
 
+from b3node.config import EngineOptions
 from b3node.engine.backend import Rows
 from b3node.engine.loop import Loop
 from b3node.engine.messages import Cancel, Finished, Sampling, Started, Step, Submit
@@ -16,7 +17,6 @@ from b3node.engine.plan import Plan
 from b3node.engine.sampling.sampler import NoToken
 from b3node.llama.model import Model
 from b3node.workers.engine_process import _scheduler
-from b3node.workers.messages import EngineOrder
 from tests.llama.loaded import TOLERANCE
 from tests.zoo import reference
 from tests.zoo.vocabulary import EOG
@@ -71,20 +71,9 @@ class Engine:
     """
 
     def __init__(self, model: Model, *, tick: float = 0.001, drafts: bool = True) -> None:
-        order = EngineOrder(
-            path="",
-            ctx=None,
-            cells=None,
-            parallel=None,
-            gpu_layers=0,
-            threads=1,
-            host_cache=None,
-            gap=None,
-            waiting=64,
-            drafts=drafts,
-        )
+        options = EngineOptions(gpu_layers=0, threads=1, queue=64, drafts=drafts)
         self.model = model
-        self.scheduler = _scheduler(model, order)
+        self.scheduler = _scheduler(model, options)
         mock.patch.object(self.scheduler.token_budget, "cost", return_value=0.0).start()
         self.loop = _Recording(self.scheduler, model.backend, self, self._clock)
         self.said: dict[int, list[int]] = {}

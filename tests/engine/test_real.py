@@ -10,9 +10,9 @@ import msgspec
 import numpy as np
 import pytest
 
+from b3node.config import EngineOptions
 from b3node.engine.messages import Cancel, Sampling, Submit
 from b3node.engine.plan import Drop, Plan
-from b3node.llama.settings import Settings
 from tests.engine.real import Engine, judge, random_prompts, submit
 from tests.llama.damaged import POISON, poisoned
 from tests.llama.loaded import EXACT, chunk, ids, loaded
@@ -45,7 +45,7 @@ def test_the_products_own_settings_say_the_same(zoo: Zoo, arch: Arch) -> None:
     """As served, with a half-precision cache, scripts are followed to the letter."""
     pieces: list[Piece] = [b"It ", b"was ", b"the ", b"best", b" of", b" times\xc3", b"\xa9", b"."]
     script, prompts = compile_script(pieces), random_prompts(2, [1, 300, 70, 7, 33, 130])
-    with loaded(zoo.scripted(pieces, arch=arch), Settings(ctx=512, parallel=3, threads=1)) as model:
+    with loaded(zoo.scripted(pieces, arch=arch), EngineOptions(ctx=512, parallel=3, threads=1)) as model:
         engine = Engine(model, tick=0.05)
         engine.serve(*(submit(number, prompt, max_tokens=20) for number, prompt in prompts.items()))
         assert all(engine.said[number] == script.follow(prompt, 20) for number, prompt in prompts.items())

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
+from b3node.config import EngineOptions
 from b3node.engine.plan import Chunk
 from b3node.llama.library import lib
 from b3node.llama.model import Model
-from b3node.llama.settings import Settings
 
-EXACT = Settings(ctx=512, cells=1024, parallel=4, threads=1, flash_attention=False, kv_type="f32")
+EXACT = EngineOptions(ctx=512, cells=1024, parallel=4, threads=1, flash_attention=False, kv_type="f32")
 """Logits that do not depend on what else is in a step, up to the order of sums."""
 TOLERANCE = 5e-3
 """How far two logits may lie apart that mean the same. Sums in another order move those of gemma4 by up to
@@ -22,7 +22,7 @@ TOLERANCE = 5e-3
 
 
 @contextmanager
-def loaded(path: Path, settings: Settings = EXACT) -> Iterator[Model]:
+def loaded(path: Path, settings: EngineOptions = EXACT) -> Iterator[Model]:
     """The model at `path`, as the engine loads it."""
     model = Model.load(str(path), settings, lambda _: None)
     try:

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from b3node.config import EngineOptions
 from b3node.llama import attention, library
 from b3node.llama.attention import SITUATIONS, Heads, Situation, fused_slowness
 from b3node.llama.library import lib
-from b3node.llama.settings import Settings
 from tests.llama.loaded import loaded
 from tests.zoo.zoo import Zoo
 
@@ -111,13 +111,13 @@ def test_nothing_is_measured_of_heads_that_no_model_has(
     """A file may say anything of its heads, and ggml ends the process where memory does not suffice."""
     monkeypatch.setattr(attention, "metadata", lambda _, key: told if key.endswith("key_length") else "llama")
     monkeypatch.setattr(attention, "fused_slowness", lambda _: pytest.fail("it was measured"))
-    with loaded(zoo.random("llama"), Settings(ctx=256, threads=1)) as model:
+    with loaded(zoo.random("llama"), EngineOptions(ctx=256, threads=1)) as model:
         assert model.fit.flash_attention is None
 
 
 def test_an_exact_cache_is_no_slow_kernel(zoo: Zoo) -> None:
     """It goes without the kernel for its own sake, and a node says of its CPU only what was measured."""
-    with loaded(zoo.random("llama"), Settings(ctx=256, threads=1, kv_type="f32")) as model:
+    with loaded(zoo.random("llama"), EngineOptions(ctx=256, threads=1, kv_type="f32")) as model:
         assert model.fit.flash_attention is False
         assert model.device == "CPU, 1 thread"
 
@@ -133,14 +133,14 @@ def test_the_slower_kernel_is_left_alone(zoo: Zoo, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(attention, "fused_slowness", slowness)
     path = zoo.random("llama")
-    with loaded(path, Settings(ctx=256, threads=1)) as model:
+    with loaded(path, EngineOptions(ctx=256, threads=1)) as model:
         assert model.fit.flash_attention is False
         assert "without the fused kernel, which is slow here" in model.device
     found = attention.MARGIN - 0.1
-    with loaded(path, Settings(ctx=256, threads=1)) as model:
+    with loaded(path, EngineOptions(ctx=256, threads=1)) as model:
         assert model.fit.flash_attention is None
         assert model.device == "CPU, 1 thread"
-    with loaded(path, Settings(ctx=256, threads=1, flash_attention=False)) as model:
+    with loaded(path, EngineOptions(ctx=256, threads=1, flash_attention=False)) as model:
         assert model.device == "CPU, 1 thread"
     assert len(asked) == 2
     assert all(heads.width > 0 for heads in asked)

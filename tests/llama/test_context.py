@@ -10,10 +10,10 @@ import msgspec
 import numpy as np
 import pytest
 
+from b3node.config import EngineOptions
 from b3node.engine.backend import CellsFullError, DecodeError, Rows
 from b3node.engine.plan import Chunk, Drop, Plan, Share
 from b3node.llama.context import Context
-from b3node.llama.settings import Settings
 from tests.llama.loaded import TOLERANCE, chunk, ids, loaded
 from tests.llama.walk import Walk
 from tests.zoo import reference
@@ -26,7 +26,7 @@ SHARING = pytest.mark.parametrize(
 )
 KINDS = pytest.mark.parametrize("arch", ["llama", "gemma3", "qwen35"])
 """One of each kind of memory: every position, a window beside it, a state beside it."""
-SMALL = Settings(ctx=256, cells=256, parallel=4, threads=1, flash_attention=False, kv_type="f32")
+SMALL = EngineOptions(ctx=256, cells=256, parallel=4, threads=1, flash_attention=False, kv_type="f32")
 PROMPT = ids(1, 100)
 
 
@@ -88,7 +88,7 @@ def test_a_shared_prefix_goes_on_like_a_fresh_one(zoo: Zoo, arch: Arch) -> None:
 def test_the_products_own_settings_mean_the_same(zoo: Zoo, arch: Arch) -> None:
     """With an F16 cache, as served, logits are those of the reference up to rounding."""
     path = zoo.random(arch)
-    with loaded(path, Settings(ctx=512, parallel=2, threads=1)) as model:
+    with loaded(path, EngineOptions(ctx=512, parallel=2, threads=1)) as model:
         rows = run(model.backend, chunk(0, 0, PROMPT), chunk(1, 0, ids(3, 60)))
     assert close(rows[0], path, PROMPT, 0.05)
     assert close(rows[1], path, ids(3, 60), 0.05)
@@ -100,9 +100,9 @@ def test_flash_attention_and_the_caches_type_are_chosen(zoo: Zoo) -> None:
     """
     path, off = zoo.random("llama"), {}
     for kv_type in ("f32", "f16"):
-        with loaded(path, Settings(ctx=256, threads=1, flash_attention=False, kv_type=kv_type)) as model:
+        with loaded(path, EngineOptions(ctx=256, threads=1, flash_attention=False, kv_type=kv_type)) as model:
             off[kv_type] = run(model.backend, chunk(0, 0, PROMPT))
-    with loaded(path, Settings(ctx=256, threads=1, flash_attention=True)) as model:
+    with loaded(path, EngineOptions(ctx=256, threads=1, flash_attention=True)) as model:
         on = run(model.backend, chunk(0, 0, PROMPT))
     assert not np.array_equal(off["f32"], off["f16"])
     assert not np.array_equal(on, off["f16"])

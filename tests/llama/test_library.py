@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from b3node.config import EngineOptions
 from b3node.engine.plan import Drop, Plan, Share
 from b3node.llama import library
 from b3node.llama.library import lib
 from b3node.llama.model import LoadError, Model
-from b3node.llama.settings import Settings
 from tests.llama import damaged
 from tests.llama.loaded import EXACT, chunk, ids, loaded
 from tests.zoo import reference
@@ -112,7 +112,9 @@ def test_windows_lose_what_is_behind_them(zoo: Zoo, arch: Arch) -> None:
     A share from its middle is then wrong without an error: the reason why such models need states.
     """
     path = zoo.random(arch)
-    with loaded(path, Settings(ctx=256, cells=512, threads=1, flash_attention=False, kv_type="f32")) as model:
+    with loaded(
+        path, EngineOptions(ctx=256, cells=512, threads=1, flash_attention=False, kv_type="f32")
+    ) as model:
         run = model.backend.run
         run(Plan(chunks=(chunk(0, 0, ids(5, 100)),)))
         run(Plan(chunks=(chunk(1, 0, ids(1, 100)),)))

@@ -9,10 +9,10 @@ import msgspec
 import numpy as np
 import pytest
 
+from b3node.config import EngineOptions
 from b3node.engine.plan import Plan
 from b3node.llama import model as module
 from b3node.llama.model import LoadError, Model
-from b3node.llama.settings import Settings
 from tests.llama import damaged
 from tests.llama.loaded import EXACT, chunk, ids, loaded
 from tests.zoo import reference
@@ -46,7 +46,7 @@ def test_a_model_is_ready_for_its_first_request(zoo: Zoo) -> None:
 
 def test_one_sequence_is_no_longer_than_all_cells(zoo: Zoo) -> None:
     """A short training length bounds a sequence, the cache is what llama.cpp rounds it up to."""
-    with loaded(zoo.random("llama", context=100), Settings(threads=1)) as model:
+    with loaded(zoo.random("llama", context=100), EngineOptions(threads=1)) as model:
         assert (model.n_ctx, model.cells) == (100, 256)
 
 

@@ -10,12 +10,18 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
+from b3node.config import EngineOptions
 from b3node.llama import settings as module
-from b3node.llama.settings import Fit, Settings, fit, free_memory, undecided, usable_cores
+from b3node.llama.settings import Fit, fit, free_memory, undecided, usable_cores
 
 COUNTS = st.none() | st.integers(1, 1 << 20)
 asked = st.builds(
-    Settings, ctx=COUNTS, cells=COUNTS, parallel=COUNTS, threads=COUNTS, host_cache=st.none() | st.just(0)
+    EngineOptions,
+    ctx=COUNTS,
+    cells=COUNTS,
+    parallel=COUNTS,
+    threads=COUNTS,
+    host_cache=st.none() | st.just(0),
 )
 
 
@@ -29,7 +35,7 @@ def fitted(
     **options: Any,
 ) -> Fit:
     return fit(
-        Settings(**options),
+        EngineOptions(**options),
         n_ctx_train=n_ctx_train,
         n_head=n_head,
         recurrent=recurrent,
@@ -40,7 +46,12 @@ def fitted(
 
 @given(asked, st.integers(0, 1 << 20), st.integers(0, 256), st.booleans(), st.booleans(), st.booleans())
 def test_whatever_is_asked_for_fits_together(
-    settings: Settings, n_ctx_train: int, n_head: int, recurrent: bool, offloaded: bool, slow_kernel: bool
+    settings: EngineOptions,
+    n_ctx_train: int,
+    n_head: int,
+    recurrent: bool,
+    offloaded: bool,
+    slow_kernel: bool,
 ) -> None:
     """One sequence fits into the cells, those that run into a step, all ids into what llama.cpp takes."""
     fits = fit(
@@ -112,11 +123,11 @@ def test_a_cpu_attends_to_single_floats_without_the_fused_kernel() -> None:
 
 def test_a_measurement_is_made_only_where_it_decides() -> None:
     """Not for an operator's choice, a GPU, or a cache that leaves none."""
-    assert undecided(Settings(), offloaded=False)
-    assert not undecided(Settings(), offloaded=True)
-    assert not undecided(Settings(flash_attention=False), offloaded=False)
-    assert not undecided(Settings(kv_type="f32"), offloaded=False)
-    assert not undecided(Settings(kv_type="q8_0"), offloaded=False)
+    assert undecided(EngineOptions(), offloaded=False)
+    assert not undecided(EngineOptions(), offloaded=True)
+    assert not undecided(EngineOptions(flash_attention=False), offloaded=False)
+    assert not undecided(EngineOptions(kv_type="f32"), offloaded=False)
+    assert not undecided(EngineOptions(kv_type="q8_0"), offloaded=False)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 from b3node.config import ModelConfig
 from b3node.engine.messages import Step
 from b3node.workers.engine_client import DOWN_RETRY, EngineClient
-from b3node.workers.fleet import _order
+from b3node.workers.messages import EngineOrder
 from b3node.workers.served_model import EngineLoad
 from b3node.workers.timeouts import Patience
 from tests.nodes import Answer, RunningFleet, running_fleet, slay, until
@@ -43,7 +43,7 @@ def node(shared: RunningFleet) -> RunningFleet:
 
 
 def gone(node: RunningFleet, engine: int) -> None:
-    until(lambda: node.model("m").pids["engine"] != engine, "the loss is noticed")
+    until(lambda: node.model("m").engine.pid != engine, "the loss is noticed")
 
 
 def answers_again(node: RunningFleet, after: int) -> None:
@@ -155,7 +155,7 @@ def test_an_engine_that_dies_again_and_again_is_given_up(endless: Path) -> None:
     with running_fleet({"m": endless}, patience=Patience(pause=0.0, crashes=2)) as node:
         first = node.engine("m")
         slay(first)
-        until(lambda: node.model("m").pids["engine"] not in {first, None}, "it is started again")
+        until(lambda: node.model("m").engine.pid not in {first, None}, "it is started again")
         slay(node.engine("m"))
         until(lambda: node.model("m").state == "failed", "the engine is given up")
 
@@ -213,13 +213,8 @@ def test_a_request_that_hangs_engines_is_found_out_even_if_its_client_leaves(nod
 
 def unstarted(patience: Patience) -> EngineClient:
     """A client whose engine never starts, to be told what an engine says."""
-    order = _order(ModelConfig(path="x.gguf"), 1)
-    return EngineClient("m", order, queue_seconds=1.0, progress=lambda _m, _s: None, patience=patience)
-
-
-def test_an_engine_is_told_whether_to_guess() -> None:
-    assert _order(ModelConfig(path="x.gguf"), 1).drafts
-    assert not _order(ModelConfig(path="x.gguf", drafts=False), 1).drafts
+    order = EngineOrder(ModelConfig(path="x.gguf", queue=1, queue_seconds=1.0))
+    return EngineClient("m", order, progress=lambda _m, _s: None, patience=patience)
 
 
 def step(seconds: float, *, running: int = 1) -> Step:

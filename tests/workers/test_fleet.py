@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from b3node.config import ModelConfig
 from b3node.workers.engine_client import DOWN_RETRY
 from b3node.workers.timeouts import Patience
 from tests.nodes import RunningFleet, running_fleet, until
@@ -19,7 +18,7 @@ BYE = [b"Good", b"bye."]
 @pytest.fixture(scope="module")
 def fleet(zoo: Zoo) -> Iterator[RunningFleet]:
     """One model with settings of its own, and one that takes the node's."""
-    hello = ModelConfig(path=str(zoo.scripted(HELLO)), ctx=64, parallel=2)
+    hello = {"path": str(zoo.scripted(HELLO)), "ctx": 64, "parallel": 2}
     with running_fleet({"hello": hello, "bye": zoo.scripted(BYE)}, ctx=128, parallel=3) as running:
         yield running
 
@@ -40,7 +39,9 @@ def test_two_models_answer_side_by_side(fleet: RunningFleet) -> None:
         answers = list(pool.map(fleet.post, ["hello", "bye"] * 8))
 
     assert [answer.text for answer in answers] == ["Hello, world.", "Goodbye."] * 8
-    pids = [pid for name in ("hello", "bye") for pid in fleet.model(name).pids.values()]
+    models = [fleet.model(name) for name in ("hello", "bye")]
+    pids = [model.engine.pid for model in models]
+    pids += [worker.pid for model in models for worker in model._pool.workers]
     assert len(set(pids)) == 4
     assert None not in pids
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from b3node.workers import spawn as spawning
-from b3node.workers.prestart import ahead
 from b3node.workers.spawn import spawn, spawn_ahead
+from b3node.workers.startup import prestart
 from tests.nodes import NodeProcess, children, is_alive, node_process, until
 from tests.zoo.zoo import Zoo
 
@@ -161,7 +161,7 @@ def test_a_child_that_was_started_ahead_is_handed_out_once(monkeypatch: pytest.M
 
 def test_children_that_nobody_took_are_gone_behind_their_context() -> None:
     """A command that is refused after all leaves no process behind."""
-    with ahead():
+    with prestart():
         pids = [process.pid for process, _ in spawning._ahead.values()]
 
     assert len(pids) == 2
