@@ -8,20 +8,20 @@ from b3node.grammar.compile import (
     schema_to_gbnf,
     schema_to_loose_gbnf,
 )
-from b3node.grammar.gbnf.special_tokens import Marks
-from b3node.grammar.judge import Judge, judge
-from b3node.grammar.schema.limits import LIMITS, Limits
+from b3node.grammar.gbnf.special_tokens import SpecialTokens
+from b3node.grammar.judge import CallJudge, judge
+from b3node.grammar.schema.limits import LIMITS, SchemaLimits
 from b3node.grammar.schema.metaschema import check_schema
 from b3node.grammar.schema.relax import Loose
 
 __all__ = [
     "LIMITS",
     "CallGrammar",
-    "Judge",
-    "Limits",
+    "CallJudge",
     "Loose",
     "Loosened",
-    "Marks",
+    "SchemaLimits",
+    "SpecialTokens",
     "TextAnswer",
     "calls_gbnf",
     "check_schema",

@@ -15,12 +15,12 @@ from b3node.grammar.inexact import Inexact
 from b3node.grammar.languages.algebra import Algebra, TooLarge
 from b3node.grammar.schema.budget import Budget
 from b3node.grammar.schema.document import Document
-from b3node.grammar.schema.limits import LIMITS, Limits, check_printed, check_size, refusal
+from b3node.grammar.schema.limits import LIMITS, SchemaLimits, check_printed, check_size, refusal
 from b3node.grammar.schema.relax import Loose, loosened
 
 
 def schema_to_gbnf(
-    schema: object, *, param: str | None = "text.format.schema", limits: Limits = LIMITS
+    schema: object, *, param: str | None = "text.format.schema", limits: SchemaLimits = LIMITS
 ) -> str:
     """The GBNF whose texts are exactly the JSON values that conform to `schema`.
 
@@ -41,7 +41,9 @@ def schema_to_gbnf(
         raise refusal(error, param) from None
 
 
-def schema_to_loose_gbnf(schema: object, *, param: str | None = "tools", limits: Limits = LIMITS) -> Loose:
+def schema_to_loose_gbnf(
+    schema: object, *, param: str | None = "tools", limits: SchemaLimits = LIMITS
+) -> Loose:
     """As `schema_to_gbnf`, but what cannot be enforced is left out, keyword by keyword, and listed.
 
     Raises:
@@ -54,7 +56,7 @@ def schema_to_loose_gbnf(schema: object, *, param: str | None = "tools", limits:
 
 
 def conforms(
-    schema: object, value: object, *, param: str | None = "text.format.schema", limits: Limits = LIMITS
+    schema: object, value: object, *, param: str | None = "text.format.schema", limits: SchemaLimits = LIMITS
 ) -> bool:
     """Whether a JSON value conforms, as the grammar of the schema means it (formats count; patterns never backtrack).
 
@@ -72,10 +74,10 @@ def conforms(
 
 def json_object_gbnf() -> str:
     """The GBNF of any JSON object, for `text.format` of type `json_object`."""
-    return library.whole("json_object.gbnf")
+    return library.standalone("json_object.gbnf")
 
 
-def exact(schema: object, limits: Limits, budget: Budget | None = None) -> str:
+def exact(schema: object, limits: SchemaLimits, budget: Budget | None = None) -> str:
     """The GBNF of a schema; `budget` is spent from where several share one.
 
     Raises:
@@ -93,7 +95,10 @@ def exact(schema: object, limits: Limits, budget: Budget | None = None) -> str:
 
 
 def resolver_of(
-    schema: object, limits: Limits, budget: Budget | None = None, kind: type[SchemaResolver] = SchemaResolver
+    schema: object,
+    limits: SchemaLimits,
+    budget: Budget | None = None,
+    kind: type[SchemaResolver] = SchemaResolver,
 ) -> SchemaResolver:
     """The obligations of a schema within the bounds. Raises `Inexact` otherwise."""
     if budget is None:

@@ -37,19 +37,19 @@ from b3node.grammar.schema.budget import Budget
 from b3node.grammar.schema.document import LISTS, MAPS, ONES, Document
 from b3node.grammar.schema.metaschema import LIBRARY, draft_of
 
-STEPS: Final = 5_500
+MAX_STEPS: Final = 5_500
 """Steps of one verdict by the compiler's reading, at some 8 microseconds each. Of 721 calls of 300 schemas from the wild
 half took less than 120, and none more than 4,700."""
-KEYWORDS: Final = 1_500
+MAX_KEYWORDS: Final = 1_500
 """Keywords that `jsonschema` may look at for one verdict, at some ten microseconds each."""
-EXPRESSIONS: Final = 20_000
-LARGEST: Final = 128 * 1024
+MAX_EXPRESSIONS: Final = 20_000
+MAX_SCHEMA_BYTES: Final = 128 * 1024
 """Bytes of a schema that is read at all: twice of what a grammar is made for."""
-_PER_STEP: Final = 4
+_CHARS_PER_STEP: Final = 4
 """Characters matched with a pattern that count as a step."""
-_SCHEMA_PER_STEP: Final = 48
+_SCHEMA_BYTES_PER_STEP: Final = 48
 """Bytes of a schema that count as a step: it is taken apart before anything is asked of it."""
-_VALUE_PER_STEP: Final = 32
+_VALUE_BYTES_PER_STEP: Final = 32
 """Bytes of a value that count as a step where it is compared as a whole."""
 _LOOKS_PER_STEP: Final = 128
 """Comparisons of names, one for each member and each name that is known, that count as a step."""
@@ -58,12 +58,12 @@ _PATTERNS_PER_STEP: Final = 2
 _ITEMS_PER_KEYWORD: Final = 8
 """Members or items that `jsonschema` goes through at the price of a keyword."""
 
-Judge = Callable[[str, str], bool]
+CallJudge = Callable[[str, str], bool]
 """A function's name and arguments as JSON text to whether they are a JSON object that matches its schema."""
 _decode = msgspec.json.Decoder().decode
 
 
-def judge(tools: Iterable[FunctionTool]) -> Judge:
+def judge(tools: Iterable[FunctionTool]) -> CallJudge:
     """The judge of the calls of one request; it never raises, and reads a schema when it is first asked about it.
 
     A name that is not among `tools` matches nothing. A function without `parameters` takes `{}` alone.
@@ -90,21 +90,21 @@ class _Verdicts:
     def matches(self, value: dict[str, object]) -> bool:
         if self._schema is None:
             return not value
-        if _size(self._schema) > LARGEST:
+        if _size(self._schema) > MAX_SCHEMA_BYTES:
             return False
         try:
-            return _Reading(_without_formats(self._schema)).matches(value)
+            return _CountedResolver(_without_formats(self._schema)).matches(value)
         except (Inexact, TooLarge, RecursionError):
             return _by_keywords(self._schema, value)
 
 
-class _Reading(SchemaResolver):
+class _CountedResolver(SchemaResolver):
     """The compiler's reading of a schema, for one verdict."""
 
     def __init__(self, schema: object) -> None:
-        spend = Budget(STEPS).spend
-        spend(_size(schema) // _SCHEMA_PER_STEP)
-        super().__init__(Document(schema), Algebra(EXPRESSIONS, spend), spend)
+        spend = Budget(MAX_STEPS).spend
+        spend(_size(schema) // _SCHEMA_BYTES_PER_STEP)
+        super().__init__(Document(schema), Algebra(MAX_EXPRESSIONS, spend), spend)
         self._steps = spend
         self._met: dict[tuple[int, Lits], bool] = {}
         self._sizes: dict[int, int] = {}
@@ -139,7 +139,7 @@ class _Reading(SchemaResolver):
             if whole and id(value) not in self._sizes:
                 self._sizes[id(value)] = _size(value)
             self._steps(
-                looks // _LOOKS_PER_STEP + (self._sizes[id(value)] // _VALUE_PER_STEP if whole else 0)
+                looks // _LOOKS_PER_STEP + (self._sizes[id(value)] // _VALUE_BYTES_PER_STEP if whole else 0)
             )
 
     def _is_text(self, text: str, lits: Lits) -> bool:
@@ -149,7 +149,7 @@ class _Reading(SchemaResolver):
     def _speaks(self, lang: Lang, text: str) -> bool:
         if lang == ALL:
             return True
-        self._steps(len(text) // _PER_STEP)
+        self._steps(len(text) // _CHARS_PER_STEP)
         return self.algebra.matches(lang, text)
 
 
@@ -189,8 +189,8 @@ class _Work:
     """Counts the work of one verdict of `jsonschema` by a schema, given as JSON."""
 
     def __init__(self, schema: bytes) -> None:
-        self._left = KEYWORDS - len(schema) // _SCHEMA_PER_STEP
-        self._search = 1 + len(schema) // _SCHEMA_PER_STEP
+        self._left = MAX_KEYWORDS - len(schema) // _SCHEMA_BYTES_PER_STEP
+        self._search = 1 + len(schema) // _SCHEMA_BYTES_PER_STEP
         self._embedded = len(_IDENTIFIED.findall(schema)) > 1
 
     def count(self, name: str, keyword: object, value: object) -> None:
@@ -198,7 +198,7 @@ class _Work:
         steps = 1
         if name in _COMPARING:
             compared = len(keyword) if isinstance(keyword, list) else 1
-            steps += compared // _ITEMS_PER_KEYWORD + compared * _size(value) // _VALUE_PER_STEP
+            steps += compared // _ITEMS_PER_KEYWORD + compared * _size(value) // _VALUE_BYTES_PER_STEP
         elif name in _REFERRING:
             near = isinstance(keyword, str) and (keyword == "#" or keyword.startswith("#/"))
             steps = 1 if near and not self._embedded else self._search

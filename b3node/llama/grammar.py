@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import re
 import threading
 import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -31,16 +30,13 @@ import numpy as np
 
 from b3node.engine.sampling.constraint import ConstraintError, ForcedText, Mask, TokenIds
 from b3node.engine.sampling.sampler import Places
+from b3node.gbnf import MAX_GRAMMAR_BYTES, MAX_REPEATS, count_repeats
 from b3node.llama.library import lib
 from b3node.llama.special_token_chars import named, without_tokens
 from b3node.llama.tokens import BATCH, Tokens, unfinished
 from b3node.llama.vocab import Vocabulary
 from b3node.lru import LruCache
 
-LARGEST: Final = 256 * 1024
-"""Bytes of a grammar's text (security bound of the compiler, held here once more)."""
-MOST_REPEATS: Final = 50_000
-"""Sum of a grammar's `{m,n}` bounds: llama.cpp writes each out, as some 100 bytes of rules."""
 MAX_CACHED: Final = 64
 """Parsed grammars that are cached."""
 MAX_CACHED_BYTES: Final = 64 * 1024 * 1024
@@ -48,7 +44,6 @@ MAX_CACHED_BYTES: Final = 64 * 1024 * 1024
 STACK: Final = 256 * 1024 * 1024
 """Bytes of stack to parse on: 200,000 nested groups were parsed on it. Address space only, until it is used."""
 
-_REPEAT: Final = re.compile(r"\{([0-9]{1,9})(?:,([0-9]{0,9}))?\}")
 _NEGATED: Final = "[^"
 
 
@@ -59,7 +54,7 @@ class Grammars:
         self._vocab = vocabulary.native
         self.tokens: Final = Tokens(vocabulary)
         self._parsed: LruCache[str, LlamaGrammar] = LruCache(
-            lambda text, _: 20 * len(text) + 100 * _repeats(text),
+            lambda text, _: 20 * len(text) + 100 * count_repeats(text),
             max_entries=MAX_CACHED,
             max_bytes=MAX_CACHED_BYTES,
         )
@@ -74,10 +69,10 @@ class Grammars:
 
     def _parse(self, text: str, stood: Mapping[int, int]) -> Any:
         """A sampler for a GBNF text, to be freed; needs a large stack. Raises `ConstraintError`."""
-        if not text.strip() or "\0" in text or len(text.encode()) > LARGEST:
+        if not text.strip() or "\0" in text or len(text.encode()) > MAX_GRAMMAR_BYTES:
             raise ConstraintError("a grammar is empty, too large or no text")
-        if (repeats := _repeats(text)) > MOST_REPEATS:
-            raise ConstraintError(f"a grammar repeats {repeats} times; at most {MOST_REPEATS} are taken")
+        if (repeats := count_repeats(text)) > MAX_REPEATS:
+            raise ConstraintError(f"a grammar repeats {repeats} times; at most {MAX_REPEATS} are taken")
         standing = {token: self.tokens.pieces[stand_in] for token, stand_in in stood.items()}
         with _without_stderr():
             read = without_tokens(text, standing).encode()
@@ -274,11 +269,6 @@ class LlamaGrammar:
         except UnicodeDecodeError:
             return False
         return True
-
-
-def _repeats(text: str) -> int:
-    """The sum of all `{m,n}` bounds; what looks like one inside a literal is counted too."""
-    return sum(int(max_bytes or least) for least, max_bytes in _REPEAT.findall(text))
 
 
 @contextmanager

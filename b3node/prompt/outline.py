@@ -19,7 +19,7 @@ from b3node.contract.request import Effort, Request
 from b3node.dialects.dialect import PLAIN, Calls, Dialect, Hole, NamedBody, Pattern
 from b3node.dialects.outline import Outline, Reading, Thinking
 from b3node.errors import Refusal
-from b3node.grammar import LIMITS, CallGrammar, Limits, Loose, Marks, TextAnswer, calls_gbnf
+from b3node.grammar import LIMITS, CallGrammar, Loose, SchemaLimits, SpecialTokens, TextAnswer, calls_gbnf
 from b3node.grammar.calls.answer import answer_gbnf
 from b3node.lru import LruCache
 from b3node.parse.markers import marked
@@ -106,7 +106,7 @@ class Outlines:
         )
         thinks = learned.thoughts is not None and (end.thinking or reasons(request.effort))
         text = TextAnswer(answer, end.answering, end.begun, thinks)
-        marks = Marks({special.text: special.id for special in specials}, self._ends)
+        marks = SpecialTokens({special.text: special.id for special in specials}, self._ends)
         found = self._grammar(request, dialect, text, marks) if calling else None
         grammar = found.grammar if found else answer_gbnf(dialect, text, marks) if answer else None
         triggered = found is not None and found.triggered
@@ -122,13 +122,15 @@ class Outlines:
 
     # ------------------------------------------------------------------------------------------------ grammars
 
-    def _grammar(self, request: Request, dialect: Dialect, answer: TextAnswer, marks: Marks) -> CallGrammar:
+    def _grammar(
+        self, request: Request, dialect: Dialect, answer: TextAnswer, marks: SpecialTokens
+    ) -> CallGrammar:
         """The grammar of an answer that may call, from an earlier request if it asked for the same."""
         parallel = request.parallel_tool_calls and not (dialect.calls and dialect.calls.alone)
         key = msgspec.json.encode((dialect, request.tools, request.tool_choice, parallel, answer))
         if key not in self._compiled:
 
-            def within(limits: Limits, known: MutableMapping[bytes, Loose]) -> CallGrammar:
+            def within(limits: SchemaLimits, known: MutableMapping[bytes, Loose]) -> CallGrammar:
                 return calls_gbnf(
                     dialect,
                     request.tools,
@@ -143,7 +145,9 @@ class Outlines:
             self._compiled[key] = self._runnable(within)
         return self._compiled[key]
 
-    def _runnable(self, within: Callable[[Limits, MutableMapping[bytes, Loose]], CallGrammar]) -> CallGrammar:
+    def _runnable(
+        self, within: Callable[[SchemaLimits, MutableMapping[bytes, Loose]], CallGrammar]
+    ) -> CallGrammar:
         """The largest grammar of a request's calls that the model's runtime takes, of those that are tried."""
         for share in _SHARES:
             known = self._functions if share == 1 else ChainMap[bytes, Loose]({}, self._functions)
@@ -200,7 +204,7 @@ def calls(request: Request) -> bool:
     return bool(request.tools) and request.tool_choice.mode != "none"
 
 
-def _smaller(share: int) -> Limits:
+def _smaller(share: int) -> SchemaLimits:
     """The bounds of a printed grammar, divided."""
     return replace(
         LIMITS,

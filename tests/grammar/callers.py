@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from b3node.contract.request import FunctionTool, ToolChoice
 from b3node.dialects.dialect import Dialect
 from b3node.dialects.outline import MARK, Reading
-from b3node.grammar import CallGrammar, Judge, Marks, calls_gbnf
+from b3node.grammar import CallGrammar, CallJudge, SpecialTokens, calls_gbnf
 from b3node.parse.deltas import CallArguments, CallEnd, CallStart, Delta
 from b3node.parse.reader import parser_of
 from tests.grammar.drawing import Grammar
@@ -20,9 +20,9 @@ NUMBERS = [number for number in range(1, 32) if chr(number) not in "\t\n\r"]
 """The ids of special tokens, each the character that no text of a grammar has."""
 
 
-def marks(specials: Sequence[str], ends: Sequence[str] = ()) -> Marks:
+def marks(specials: Sequence[str], ends: Sequence[str] = ()) -> SpecialTokens:
     """Marks that number the special tokens."""
-    return Marks(dict(zip(specials, NUMBERS, strict=False)), ends)
+    return SpecialTokens(dict(zip(specials, NUMBERS, strict=False)), ends)
 
 
 class Model:
@@ -43,7 +43,7 @@ def required(dialect: Dialect, tools: Sequence[FunctionTool], specials: Sequence
     return calls_gbnf(dialect, tools, REQUIRED, marks=marks(specials))
 
 
-def told(reading: Reading, tools: Sequence[FunctionTool], judge: Judge, data: bytes) -> list[Delta]:
+def told(reading: Reading, tools: Sequence[FunctionTool], judge: CallJudge, data: bytes) -> list[Delta]:
     parser = parser_of(reading, tools, judge)
     return parser.feed(data) + parser.finish()
 

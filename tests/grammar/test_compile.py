@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from b3node.errors import Refusal
-from b3node.grammar import Limits, conforms, json_object_gbnf, schema_to_gbnf
+from b3node.grammar import SchemaLimits, conforms, json_object_gbnf, schema_to_gbnf
 from tests.grammar.drawing import Grammar
 from tests.grammar.judge import valid, written
 
@@ -317,7 +317,7 @@ def test_depth_is_bounded():
 def test_limits_can_be_narrower():
     """A caller's own limits hold."""
     with pytest.raises(Refusal, match="0 KiB"):
-        schema_to_gbnf({"type": "string"}, limits=Limits(schema_bytes=5))
+        schema_to_gbnf({"type": "string"}, limits=SchemaLimits(schema_bytes=5))
 
 
 def test_the_same_schema_gives_the_same_grammar():

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from b3node.contract.request import FunctionTool
 from b3node.grammar import judge
-from b3node.grammar.judge import STEPS, _by_keywords
+from b3node.grammar.judge import MAX_STEPS, _by_keywords
 from b3node.grammar.schema.budget import Budget
 from tests.grammar.schemas import NAMES, schemas, values
 
@@ -132,4 +132,4 @@ def test_work_is_bounded_however_it_is_asked_for(monkeypatch, name) -> None:
 
     monkeypatch.setattr(Budget, "spend", spent)
     assert not verdict({"properties": {"a": part}, **defined}, {"a": value})
-    assert len(left) < 2 * STEPS
+    assert len(left) < 2 * MAX_STEPS

@@ -20,6 +20,7 @@ from hypothesis import given, settings, strategies as st
 from b3node.engine.messages import Sampling
 from b3node.engine.sampling.constrained import draw
 from b3node.engine.sampling.constraint import ConstraintError
+from b3node.gbnf import MAX_GRAMMAR_BYTES
 from b3node.grammar import json_object_gbnf, schema_to_gbnf
 from b3node.llama import grammar
 from b3node.llama.grammar import Grammars, LlamaGrammar
@@ -495,7 +496,7 @@ def test_vocabularies_with_byte_tokens(tmp_path_factory) -> None:
         'root ::= "\\d"',
         'root ::= "a"{2001,}',
         'root ::= "a"{99999999}',
-        'root ::= "' + "a" * grammar.LARGEST + '"',
+        'root ::= "' + "a" * MAX_GRAMMAR_BYTES + '"',
         "no grammar at all",
     ],
 )
@@ -517,7 +518,7 @@ def test_what_is_no_grammar_is_an_error(grammars, text, capfd) -> None:
 )
 def test_deep_grammars_do_not_overflow_the_stack(grammars, text) -> None:
     """The deepest texts within the bound are parsed, or refused: the process lives."""
-    assert len(text) <= grammar.LARGEST
+    assert len(text) <= MAX_GRAMMAR_BYTES
     try:
         grammars.constrain(text)
     except ConstraintError:

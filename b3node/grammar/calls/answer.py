@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from b3node.dialects.dialect import Dialect
 from b3node.grammar.calls.grammar import TextAnswer
 from b3node.grammar.gbnf.rename import renamed
-from b3node.grammar.gbnf.rules import Row
-from b3node.grammar.gbnf.special_tokens import Marks
+from b3node.grammar.gbnf.rules import Symbols
+from b3node.grammar.gbnf.special_tokens import SpecialTokens
 
 _BLANK = r"[\n]{0,2}"
 
 
-def answer_gbnf(dialect: Dialect, answer: TextAnswer, marks: Marks) -> str:
+def answer_gbnf(dialect: Dialect, answer: TextAnswer, marks: SpecialTokens) -> str:
     """Returns the GBNF of an answer with a grammar, from the end of the prompt or of the thinking on.
 
     Raises:
@@ -26,7 +26,7 @@ def answer_gbnf(dialect: Dialect, answer: TextAnswer, marks: Marks) -> str:
     return "".join(f"{name} ::= {body}\n" for name, body in rules.items()) if rules else answer.grammar
 
 
-def _parts(dialect: Dialect, answer: TextAnswer, marks: Marks) -> Iterator[str]:
+def _parts(dialect: Dialect, answer: TextAnswer, marks: SpecialTokens) -> Iterator[str]:
     """Yields the symbols of the answer.
 
     The closing marker is optional, because an end of generation serves as well.
@@ -46,6 +46,6 @@ def _parts(dialect: Dialect, answer: TextAnswer, marks: Marks) -> Iterator[str]:
         yield _maybe(marks.row(text.close))
 
 
-def _maybe(row: Row) -> str:
+def _maybe(row: Symbols) -> str:
     """Returns a row as an optional group."""
     return f"({' '.join(map(str, row))})?" if row else '""'

@@ -31,11 +31,11 @@ from b3node.grammar.constraints.resolve import SchemaResolver
 from b3node.grammar.constraints.shapes import TOP
 from b3node.grammar.emit.compiler import Compiler
 from b3node.grammar.emit.unquoted import UnquotedTexts
-from b3node.grammar.gbnf.rules import Row, Rules
-from b3node.grammar.gbnf.special_tokens import Marks
+from b3node.grammar.gbnf.rules import Rules, Symbols
+from b3node.grammar.gbnf.special_tokens import SpecialTokens
 from b3node.grammar.inexact import Unsatisfiable, child
 from b3node.grammar.languages import automaton
-from b3node.grammar.languages.algebra import ALL, Algebra, Lang, Table
+from b3node.grammar.languages.algebra import ALL, Algebra, Dfa, Lang
 from b3node.grammar.languages.charset import Charset, union
 
 MAX_ALTERNATIVES: Final = 8
@@ -69,12 +69,12 @@ class ArgumentWriter(ABC):
         marks: the special tokens of the markers.
     """
 
-    delimiters: tuple[Row, Row] = ((), ())
+    delimiters: tuple[Symbols, Symbols] = ((), ())
     """Rows before and after the members of the arguments."""
-    separator: Row = ()
+    separator: Symbols = ()
     """Row between two members."""
 
-    def __init__(self, resolver: SchemaResolver, compiler: Compiler, marks: Marks) -> None:
+    def __init__(self, resolver: SchemaResolver, compiler: Compiler, marks: SpecialTokens) -> None:
         self.resolver = resolver
         self.compiler = compiler
         self.marks = marks
@@ -82,7 +82,7 @@ class ArgumentWriter(ABC):
         self.notes: dict[str, None] = {}
         self.unquoted = UnquotedTexts(resolver.algebra, compiler.rules)
 
-    def write(self) -> Row:
+    def write(self) -> Symbols:
         """Returns the row of all arguments. Raises `Unsatisfiable` if no object conforms."""
         lits = lit(self.resolver.document.root)
         if not self.resolver.shapes(lits, "object"):
@@ -92,15 +92,15 @@ class ArgumentWriter(ABC):
 
     # ---------------------------------------------------------------------------- for subclasses
     @abstractmethod
-    def named(self, name: str, lits: Lits) -> Row:
+    def named(self, name: str, lits: Lits) -> Symbols:
         """Returns the row of one member under its name."""
 
     @abstractmethod
-    def other(self, lang: Lang, lits: Lits) -> Row:
+    def other(self, lang: Lang, lits: Lits) -> Symbols:
         """Returns the row of one member under any name of a language."""
 
     # ---------------------------------------------------------------------------------- members
-    def members(self, lits: Lits, end: Row) -> Row:
+    def members(self, lits: Lits, end: Symbols) -> Symbols:
         """Returns the row of the members of the objects that meet a constraint, and `end`."""
         shapes = [shape for shape in self.resolver.shapes(lits, "object") if isinstance(shape, ObjectShape)]
         if len(shapes) > MAX_ALTERNATIVES:
@@ -108,7 +108,7 @@ class ArgumentWriter(ABC):
             shapes = [self._common_shape(shapes)]
         return (self.rules.of(*(self._shape(shape, lits, end) for shape in shapes)),)
 
-    def _shape(self, shape: ObjectShape, lits: Lits, end: Row) -> Row:
+    def _shape(self, shape: ObjectShape, lits: Lits, end: Symbols) -> Symbols:
         """Returns the rule of the members of one shape, and `end`."""
         required = names_required(shape.clauses)
         names = [] if shape.values is not None else slot_names(shape)
@@ -145,7 +145,7 @@ class ArgumentWriter(ABC):
             )
         return first
 
-    def _others(self, shape: ObjectShape, end: Row) -> tuple[int, int]:
+    def _others(self, shape: ObjectShape, end: Symbols) -> tuple[int, int]:
         """Returns the rules of any number of undeclared members, without and with a member before them."""
         classes = name_classes(self.resolver.algebra, shape, []) if shape.high != 0 else []
         rows = [self.other(lang, lits) for lang, lits, _ in classes if not self.resolver.is_void(lits, 1)]
@@ -186,8 +186,8 @@ class ArgumentWriter(ABC):
         self.notes.update(dict.fromkeys(f"#{place}" for place in places))
 
     def string(
-        self, lits: Lits, until: str, tail: Row, *, untyped: bool = True, blank: bool = True
-    ) -> Iterator[Row]:
+        self, lits: Lits, until: str, tail: Symbols, *, untyped: bool = True, blank: bool = True
+    ) -> Iterator[Symbols]:
         """Yields the row of the strings of a constraint, unquoted; none if there are none.
 
         Args:
@@ -200,9 +200,9 @@ class ArgumentWriter(ABC):
         """
         lang, algebra = self.resolver.string_language(lits), self.resolver.algebra
         if untyped and self.is_ambiguous(lits):
-            lang = algebra.both([lang, algebra.table(unambiguous_texts())])
+            lang = algebra.both([lang, algebra.from_dfa(unambiguous_texts())])
         if not blank:
-            lang = algebra.both([lang, algebra.table(nonblank_texts())])
+            lang = algebra.both([lang, algebra.from_dfa(nonblank_texts())])
         row, exact = self.unquoted.text(lang, until, tail)
         if not exact:
             self.note(lits, "pattern", "format", "minLength", "maxLength", "enum", "const")
@@ -231,7 +231,7 @@ class ArgumentWriter(ABC):
 
 
 @cache
-def unambiguous_texts() -> Table:
+def unambiguous_texts() -> Dfa:
     """Returns the texts that can be parsed as nothing but a string."""
     algebra = Algebra()
     words = [
@@ -242,7 +242,7 @@ def unambiguous_texts() -> Table:
 
 
 @cache
-def nonblank_texts() -> Table:
+def nonblank_texts() -> Dfa:
     """Returns the texts that are not blank."""
     algebra = Algebra()
     return automaton.build(algebra, algebra.negate(algebra.repeat(algebra.chars(_SPACES), 0)))

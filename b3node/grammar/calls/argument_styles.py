@@ -14,8 +14,8 @@ from b3node.grammar.constraints.literals import Lits, lit
 from b3node.grammar.constraints.resolve import SchemaResolver
 from b3node.grammar.constraints.shapes import TOP, TYPES
 from b3node.grammar.emit.compiler import Compiler
-from b3node.grammar.gbnf.rules import Row, Times
-from b3node.grammar.gbnf.special_tokens import Marks
+from b3node.grammar.gbnf.rules import Symbols, Times
+from b3node.grammar.gbnf.special_tokens import SpecialTokens
 from b3node.grammar.gbnf.strings import literal
 from b3node.grammar.languages.algebra import ALL, Lang
 
@@ -29,27 +29,27 @@ class TaggedWriter(ArgumentWriter):
     """Writer of `TaggedArguments`."""
 
     def __init__(
-        self, resolver: SchemaResolver, compiler: Compiler, marks: Marks, style: TaggedArguments
+        self, resolver: SchemaResolver, compiler: Compiler, marks: SpecialTokens, style: TaggedArguments
     ) -> None:
         super().__init__(resolver, compiler, marks)
         self._style = style
         self._until = style.close.strip() or style.close
 
-    def named(self, name: str, lits: Lits) -> Row:
+    def named(self, name: str, lits: Lits) -> Symbols:
         """Returns `open` NAME `named` VALUE `close`."""
         named = self.marks.row(self._style.named)
         return (*self.marks.row(self._style.open), literal(name), *named, *self._value(lits))
 
-    def other(self, lang: Lang, lits: Lits) -> Row:
+    def other(self, lang: Lang, lits: Lits) -> Symbols:
         """Returns the same under a name of a language."""
         tail = (*self.marks.row(self._style.named), *self._value(lits))
         return (*self.marks.row(self._style.open), *self.unquoted.name(lang, tail))
 
-    def _value(self, lits: Lits) -> Row:
+    def _value(self, lits: Lits) -> Symbols:
         """Returns a value and the marker that ends it."""
         return (self.rules.of(*self._rows(lits)),)
 
-    def _rows(self, lits: Lits) -> Iterator[Row]:
+    def _rows(self, lits: Lits) -> Iterator[Symbols]:
         close = self.marks.row(self._style.close)
         is_typed = bool(self._style.kind)
         yield from (
@@ -62,7 +62,7 @@ class TaggedWriter(ArgumentWriter):
         elif is_typed or self.resolver.string_language(lits) != ALL or self.is_ambiguous(lits):
             yield self._kind("", (*self.compiler.value(lits, _NON_STRINGS), *close))
 
-    def _kind(self, kind: str, value: Row) -> Row:
+    def _kind(self, kind: str, value: Symbols) -> Symbols:
         """Returns a value with its type before it, where the style writes types."""
         if not self._style.kind:
             return value
@@ -76,11 +76,11 @@ class KeywordWriter(ArgumentWriter):
     delimiters = (('"("',), ('")"',))
     separator = ('","', "ws")
 
-    def named(self, name: str, lits: Lits) -> Row:
+    def named(self, name: str, lits: Lits) -> Symbols:
         """Returns NAME`=`VALUE."""
         return (literal(f"{name}="), *self.compiler.value(lits))
 
-    def other(self, lang: Lang, lits: Lits) -> Row:
+    def other(self, lang: Lang, lits: Lits) -> Symbols:
         """Returns the same under a name of a language."""
         return self.unquoted.name(lang, ('"="', *self.compiler.value(lits)))
 
@@ -88,12 +88,12 @@ class KeywordWriter(ArgumentWriter):
 class NestingWriter(ArgumentWriter):
     """Writer of a style that also covers nested values; a value's rule is made once and filled later."""
 
-    def __init__(self, resolver: SchemaResolver, compiler: Compiler, marks: Marks) -> None:
+    def __init__(self, resolver: SchemaResolver, compiler: Compiler, marks: SpecialTokens) -> None:
         super().__init__(resolver, compiler, marks)
         self._known: dict[Lits, int] = {}
         self._todo: list[Lits] = []
 
-    def write(self) -> Row:
+    def write(self) -> Symbols:
         """Returns the row of all arguments. Raises `Unsatisfiable` if no object conforms."""
         row = super().write()
         while self._todo:
@@ -109,7 +109,7 @@ class NestingWriter(ArgumentWriter):
             self._todo.append(lits)
         return self._known[lits]
 
-    def _rows(self, lits: Lits) -> Iterator[Row]:
+    def _rows(self, lits: Lits) -> Iterator[Symbols]:
         yield from self.texts(lits)
         yield self.compiler.value(lits, _SCALARS)
         if self.resolver.shapes(lits, "object"):
@@ -140,11 +140,11 @@ class NestingWriter(ArgumentWriter):
         return -1
 
     @abstractmethod
-    def texts(self, lits: Lits) -> Iterator[Row]:
+    def texts(self, lits: Lits) -> Iterator[Symbols]:
         """Yields the row of the strings of a constraint."""
 
     @abstractmethod
-    def items(self, item: int, low: int, high: int) -> Row:
+    def items(self, item: int, low: int, high: int) -> Symbols:
         """Returns the row of a list of `low` to `high` items (-1: any number)."""
 
 
@@ -155,30 +155,30 @@ class QuotedWriter(NestingWriter):
     separator = ('","',)
 
     def __init__(
-        self, resolver: SchemaResolver, compiler: Compiler, marks: Marks, style: QuotedArguments
+        self, resolver: SchemaResolver, compiler: Compiler, marks: SpecialTokens, style: QuotedArguments
     ) -> None:
         super().__init__(resolver, compiler, marks)
         self._quote = style.quote
 
-    def named(self, name: str, lits: Lits) -> Row:
+    def named(self, name: str, lits: Lits) -> Symbols:
         """Returns NAME`:`VALUE."""
         return (literal(f"{name}:"), self.value(lits))
 
-    def other(self, lang: Lang, lits: Lits) -> Row:
+    def other(self, lang: Lang, lits: Lits) -> Symbols:
         """Returns the same under a name of a language."""
         return self.unquoted.name(lang, ('":"', self.value(lits)))
 
-    def texts(self, lits: Lits) -> Iterator[Row]:
+    def texts(self, lits: Lits) -> Iterator[Symbols]:
         """Yields strings between quotes."""
         quote = self.marks.row(self._quote)
         yield from ((*quote, *row) for row in self.string(lits, self._quote, quote, untyped=False))
 
-    def items(self, item: int, low: int, high: int) -> Row:
+    def items(self, item: int, low: int, high: int) -> Symbols:
         """Returns `[`VALUE`,`VALUE`]`."""
         if high == 0:
             return ('"[]"',)
         more = Times(self.rules.of(('","', item)), max(low - 1, 0), high - 1 if high > 0 else -1)
-        some: Row = ('"["', item, more, '"]"')
+        some: Symbols = ('"["', item, more, '"]"')
         return some if low else (self.rules.of(('"[]"',), some),)
 
 
@@ -186,16 +186,16 @@ class NestedWriter(NestingWriter):
     """Writer of `NestedArguments`."""
 
     def __init__(
-        self, resolver: SchemaResolver, compiler: Compiler, marks: Marks, style: NestedArguments
+        self, resolver: SchemaResolver, compiler: Compiler, marks: SpecialTokens, style: NestedArguments
     ) -> None:
         super().__init__(resolver, compiler, marks)
         self._lead, self._item_name = style.lead, style.item
 
-    def named(self, name: str, lits: Lits) -> Row:
+    def named(self, name: str, lits: Lits) -> Symbols:
         """Returns `lead`<NAME>VALUE`lead`</NAME>."""
         return (*self._tag(f"<{name}>"), self.value(lits), *self._tag(f"</{name}>"))
 
-    def other(self, lang: Lang, lits: Lits) -> Row:
+    def other(self, lang: Lang, lits: Lits) -> Symbols:
         """Returns the same under a name of a language.
 
         A grammar cannot demand that the closing tag repeats the name, so this is noted.
@@ -204,7 +204,7 @@ class NestedWriter(NestingWriter):
         end = (*self._tag("</"), *self.unquoted.name(ALL, ('">"',)))
         return (*self._tag("<"), *self.unquoted.name(lang, ('">"', self.value(lits), *end)))
 
-    def texts(self, lits: Lits) -> Iterator[Row]:
+    def texts(self, lits: Lits) -> Iterator[Symbols]:
         """Yields strings without quotes."""
         yield from self.string(lits, self._lead or "<", (), blank=self._may_be_blank(lits))
 
@@ -218,11 +218,11 @@ class NestedWriter(NestingWriter):
             return null == (TOP["null"],)
         return self.resolver.algebra.matches(self.resolver.string_language(lits), "")
 
-    def items(self, item: int, low: int, high: int) -> Row:
+    def items(self, item: int, low: int, high: int) -> Symbols:
         """Returns an element for each item."""
         one = (*self._tag(f"<{self._item_name}>"), item, *self._tag(f"</{self._item_name}>"))
         return (Times(self.rules.of(one), low, high),)
 
-    def _tag(self, tag: str) -> Row:
+    def _tag(self, tag: str) -> Symbols:
         """Returns a tag with its lead."""
         return (*self.marks.row(self._lead), literal(tag))

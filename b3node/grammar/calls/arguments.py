@@ -23,6 +23,7 @@ from b3node.dialects.dialect import (
     QuotedArguments,
     TaggedArguments,
 )
+from b3node.gbnf import count_repeats
 from b3node.grammar.calls.argument_style import ArgumentWriter
 from b3node.grammar.calls.argument_styles import KeywordWriter, NestedWriter, QuotedWriter, TaggedWriter
 from b3node.grammar.compile import resolver_of
@@ -35,12 +36,12 @@ from b3node.grammar.constraints.literals import lit
 from b3node.grammar.constraints.resolve import SchemaResolver
 from b3node.grammar.emit.compiler import JSON_WORDS, PYTHON_WORDS, Compiler
 from b3node.grammar.gbnf import library
-from b3node.grammar.gbnf.rules import Row
-from b3node.grammar.gbnf.special_tokens import Marks
+from b3node.grammar.gbnf.rules import Symbols
+from b3node.grammar.gbnf.special_tokens import SpecialTokens
 from b3node.grammar.inexact import Inexact
 from b3node.grammar.languages.algebra import TooLarge
 from b3node.grammar.schema.budget import Budget
-from b3node.grammar.schema.limits import Limits, check_printed, refusal, repeats
+from b3node.grammar.schema.limits import SchemaLimits, check_printed, refusal
 from b3node.grammar.schema.relax import Loose, loosened
 
 NO_ARGUMENTS: Final[dict[str, object]] = {"type": "object", "additionalProperties": False}
@@ -64,7 +65,7 @@ class CallStyle(msgspec.Struct, frozen=True):
 
     calls: Calls
     """The calls of the dialect."""
-    marks: Marks
+    marks: SpecialTokens
     """The special tokens of its markers."""
 
     @property
@@ -138,7 +139,7 @@ class Function(msgspec.Struct, frozen=True):
         """Returns the function with any arguments, because the whole would be too large."""
         return Function(self.index, self.name, plain, TOO_LARGE)
 
-    def shares(self, limits: Limits) -> tuple[float, float, float]:
+    def shares(self, limits: SchemaLimits) -> tuple[float, float, float]:
         """Returns the shares of the bounds of a whole grammar that this part takes.
 
         They are estimates, as names get longer in the whole.
@@ -147,7 +148,7 @@ class Function(msgspec.Struct, frozen=True):
         return (
             len(gbnf) * _RENAMED_BYTES_RATIO / limits.grammar_bytes,
             gbnf.count("\n") / limits.printed_rules,
-            repeats(gbnf) / limits.repeats,
+            count_repeats(gbnf) / limits.repeats,
         )
 
 
@@ -160,7 +161,7 @@ class FunctionCompiler:
         limits: bounds of each schema, and of the steps.
     """
 
-    def __init__(self, style: CallStyle, known: MutableMapping[bytes, Loose], limits: Limits) -> None:
+    def __init__(self, style: CallStyle, known: MutableMapping[bytes, Loose], limits: SchemaLimits) -> None:
         self._style = style
         self._known = known
         self._limits = limits
@@ -241,13 +242,13 @@ class FunctionCompiler:
         return text
 
 
-def anything(style: CallStyle, limits: Limits) -> str:
+def anything(style: CallStyle, limits: SchemaLimits) -> str:
     """Returns the grammar of any arguments."""
     return write_arguments(style, ANY_OBJECT, {}, limits, Budget(limits.steps))
 
 
 def write_arguments(
-    style: CallStyle, schema: object, notes: dict[str, None], limits: Limits, budget: Budget
+    style: CallStyle, schema: object, notes: dict[str, None], limits: SchemaLimits, budget: Budget
 ) -> str:
     """Returns the grammar of the arguments that conform to a schema.
 
@@ -279,7 +280,7 @@ def write_arguments(
 
 def _write_row(
     style: CallStyle, resolver: SchemaResolver, compiler: Compiler
-) -> tuple[Row, Mapping[str, None]]:
+) -> tuple[Symbols, Mapping[str, None]]:
     """Returns the row of the arguments in their style, and the places that it does not enforce."""
     arguments, marks = style.arguments, style.marks
     match arguments:

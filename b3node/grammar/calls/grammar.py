@@ -35,10 +35,10 @@ from b3node.dialects.outline import ALSO, begun_as
 from b3node.grammar.calls.arguments import CallStyle, Function, FunctionCompiler, Loosened, anything
 from b3node.grammar.calls.envelope import ID_RULES, CallRules, opening_literal
 from b3node.grammar.gbnf.rename import renamed
-from b3node.grammar.gbnf.rules import Row, Rules, printed
-from b3node.grammar.gbnf.special_tokens import NO_MARKS, Marks
+from b3node.grammar.gbnf.rules import Rules, Symbols, printed
+from b3node.grammar.gbnf.special_tokens import NO_SPECIAL_TOKENS, SpecialTokens
 from b3node.grammar.inexact import Inexact
-from b3node.grammar.schema.limits import LIMITS, Limits, check_printed, refusal
+from b3node.grammar.schema.limits import LIMITS, SchemaLimits, check_printed, refusal
 from b3node.grammar.schema.relax import Loose
 
 _ROOT: Final = "root"
@@ -89,9 +89,9 @@ def calls_gbnf(
     *,
     parallel: bool = True,
     answer: TextAnswer = FREE_TEXT,
-    marks: Marks = NO_MARKS,
+    marks: SpecialTokens = NO_SPECIAL_TOKENS,
     known: MutableMapping[bytes, Loose] | None = None,
-    limits: Limits = LIMITS,
+    limits: SchemaLimits = LIMITS,
 ) -> CallGrammar:
     """Returns the grammar of an answer to a request with functions.
 
@@ -152,7 +152,7 @@ class _StyleGroup(NamedTuple):
     functions: list[Function]
 
 
-def _group_styles(context: _AnswerContext, marks: Marks) -> list[_CallStyles]:
+def _group_styles(context: _AnswerContext, marks: SpecialTokens) -> list[_CallStyles]:
     """Returns the styles that the grammar needs, grouped by the way they write arguments.
 
     The dialect's own style is in the first group.
@@ -179,7 +179,7 @@ def _marker(calls: Calls) -> tuple[object, ...]:
     return (calls.bare and calls.body, *calls.section.open.split(), *opening_literal(calls).split())
 
 
-def _within_bounds(context: _AnswerContext, parts: list[_StyleGroup], limits: Limits) -> CallGrammar:
+def _within_bounds(context: _AnswerContext, parts: list[_StyleGroup], limits: SchemaLimits) -> CallGrammar:
     """Returns the grammar, with the largest schemas relaxed until it is within the bounds.
 
     Raises:
@@ -200,7 +200,7 @@ def _within_bounds(context: _AnswerContext, parts: list[_StyleGroup], limits: Li
         return CallGrammar(text, context.triggered, tuple(loosened))
 
 
-def _is_likely_too_large(context: _AnswerContext, parts: list[_StyleGroup], limits: Limits) -> bool:
+def _is_likely_too_large(context: _AnswerContext, parts: list[_StyleGroup], limits: SchemaLimits) -> bool:
     """Returns True if the parts are likely to be too large together.
 
     The estimate saves writing them out in vain.
@@ -211,7 +211,7 @@ def _is_likely_too_large(context: _AnswerContext, parts: list[_StyleGroup], limi
     return any(sum(each) > 1 for each in zip(*all_shares, strict=True))
 
 
-def _relax_largest(parts: list[_StyleGroup], limits: Limits) -> bool:
+def _relax_largest(parts: list[_StyleGroup], limits: SchemaLimits) -> bool:
     """Relaxes the largest function to any arguments. Returns False if that makes no grammar smaller."""
     part, at = max(
         ((part, at) for part in parts for at in range(len(part.functions))),
@@ -223,7 +223,7 @@ def _relax_largest(parts: list[_StyleGroup], limits: Limits) -> bool:
     return after.shares(limits) < before.shares(limits)
 
 
-def _print_all(context: _AnswerContext, parts: list[_StyleGroup], limits: Limits) -> str:
+def _print_all(context: _AnswerContext, parts: list[_StyleGroup], limits: SchemaLimits) -> str:
     """Returns the grammar with every style that it needs; it may pass the bounds."""
     out = ""
     for part in parts:
@@ -250,7 +250,7 @@ class _AnswerWriter:
     """
 
     def __init__(
-        self, context: _AnswerContext, style: CallStyle, functions: Sequence[Function], limits: Limits
+        self, context: _AnswerContext, style: CallStyle, functions: Sequence[Function], limits: SchemaLimits
     ) -> None:
         self._context = context
         self._answer = context.answer
@@ -277,13 +277,13 @@ class _AnswerWriter:
             out |= renamed(each.arguments.gbnf, f"t{each.index}", shared)
         return out if self._answer.grammar is None else out | renamed(self._answer.grammar, "answer")
 
-    def _lead(self) -> Row:
+    def _lead(self) -> Symbols:
         """Returns the beginning: line ends after thinking, and the markers between the parts of a turn."""
-        blank: Row = (r"[\n]{0,2}",) if self._answer.thinking else ()
+        blank: Symbols = (r"[\n]{0,2}",) if self._answer.thinking else ()
         skipped = [self._style.marks.row(text) for text in self._context.dialect.skipped]
         return (*blank, *(self._rules.of((), row) for row in skipped))
 
-    def _choices(self) -> Iterator[Row]:
+    def _choices(self) -> Iterator[Symbols]:
         """Yields the calls, and the answer that may be written instead."""
         calls = self._style.calls
         yield (*self._opening(calls.section.open + opening_literal(calls)), *self._calls.after_head())
@@ -292,7 +292,7 @@ class _AnswerWriter:
             close = self._context.dialect.text.close if self._context.dialect.text else ""
             yield (*self._opening(text.open if text else ""), "answer", *self._style.marks.row(close))
 
-    def _opening(self, marker: str) -> Row:
+    def _opening(self, marker: str) -> Symbols:
         """Returns a marker without the beginning that the prompt may have written.
 
         After thinking the marker may be written in full.

@@ -80,7 +80,9 @@ def enum_holds(resolver: Resolver, node: int, schema: SchemaObject, type_: JsonT
 
 def _string_language(resolver: Resolver, values: list[object]) -> Lang:
     """Returns the language of the strings among the values."""
-    return resolver.algebra.table(automaton.words([value for value in values if isinstance(value, str)]))
+    return resolver.algebra.from_dfa(
+        automaton.from_strings([value for value in values if isinstance(value, str)])
+    )
 
 
 def enum_fails(resolver: Resolver, node: int, schema: SchemaObject, type_: JsonType) -> Dnf:

@@ -23,7 +23,7 @@ from b3node.grammar.inexact import Inexact, child
 from b3node.grammar.languages import pattern, pattern_language
 from b3node.grammar.languages.algebra import Lang
 from b3node.grammar.languages.charset import ANY
-from b3node.grammar.schema.document import Node
+from b3node.grammar.schema.document import Subschema
 
 MAX_COUNT: Final = 1_000_000
 """The largest length or count that is enforced as written."""
@@ -71,11 +71,11 @@ def fails(resolver: Resolver, number: int, type_: JsonType) -> Dnf:
             return ()
 
 
-def _keywords_of(node: Node) -> SchemaObject:
+def _keywords_of(node: Subschema) -> SchemaObject:
     return node.value if isinstance(node.value, dict) else {}
 
 
-def _malformed(node: Node, key: str, must: str) -> Inexact:
+def _malformed(node: Subschema, key: str, must: str) -> Inexact:
     """Returns the refusal of a malformed keyword."""
     return Inexact(child(node.pointer, key), f"{key} {must}")
 
@@ -89,7 +89,7 @@ def decimal(value: object) -> Decimal | None:
     return out if out.is_finite() else None
 
 
-def _bound(schema: SchemaObject, node: Node, side: str) -> tuple[Decimal | None, bool]:
+def _bound(schema: SchemaObject, node: Subschema, side: str) -> tuple[Decimal | None, bool]:
     """Returns the tighter of the two bounds on a side ("low", "high"), and whether it is open."""
     key, strict = ("minimum", "exclusiveMinimum") if side == "low" else ("maximum", "exclusiveMaximum")
     value, edge = schema.get(key), schema.get(strict)
@@ -109,7 +109,7 @@ def _bound(schema: SchemaObject, node: Node, side: str) -> tuple[Decimal | None,
     return min(bounds, key=lambda pair: (pair[0], not pair[1]))
 
 
-def _number(schema: SchemaObject, node: Node) -> NumberShape | None:
+def _number(schema: SchemaObject, node: Subschema) -> NumberShape | None:
     low, high = _bound(schema, node, "low"), _bound(schema, node, "high")
     divisors = frozenset[Decimal]()
     if "multipleOf" in schema:
@@ -133,7 +133,7 @@ def _not_number(shape: NumberShape | None) -> Iterator[Shape]:
 
 
 # ------------------------------------------------------------------------------------------ strings
-def count_keyword(schema: SchemaObject, node: Node, key: str) -> int | None:
+def count_keyword(schema: SchemaObject, node: Subschema, key: str) -> int | None:
     """Returns a keyword that counts as an integer of at least 0, or None if it is absent."""
     value = schema.get(key)
     if value is None:
@@ -145,7 +145,7 @@ def count_keyword(schema: SchemaObject, node: Node, key: str) -> int | None:
     return value
 
 
-def _string(resolver: Resolver, schema: SchemaObject, node: Node) -> StringShape | None:
+def _string(resolver: Resolver, schema: SchemaObject, node: Subschema) -> StringShape | None:
     algebra, parts = resolver.algebra, []
     low, high = count_keyword(schema, node, "minLength"), count_keyword(schema, node, "maxLength")
     if low or high is not None:
@@ -161,7 +161,7 @@ def _string(resolver: Resolver, schema: SchemaObject, node: Node) -> StringShape
             raise _malformed(node, "format", "is a string")
         name = library.ALIASES.get(name, name)
         if name in library.FORMATS:
-            parts.append(algebra.table(library.format_table(name)))
+            parts.append(algebra.from_dfa(library.format_dfa(name)))
     return StringShape(algebra.both(parts)) if parts else None
 
 
@@ -268,7 +268,7 @@ def _not_array(resolver: Resolver, number: int, schema: SchemaObject) -> Iterato
 
 
 # ------------------------------------------------------------------------------------------ objects
-def object_keyword(schema: SchemaObject, node: Node, key: str) -> dict[str, object]:
+def object_keyword(schema: SchemaObject, node: Subschema, key: str) -> dict[str, object]:
     """Returns the object under a keyword, empty if the keyword is absent."""
     value = schema.get(key, {})
     if not isinstance(value, dict):
@@ -276,14 +276,14 @@ def object_keyword(schema: SchemaObject, node: Node, key: str) -> dict[str, obje
     return value
 
 
-def name_list(value: object, node: Node, key: str) -> list[str]:
+def name_list(value: object, node: Subschema, key: str) -> list[str]:
     """Returns a list of names, each once."""
     if isinstance(value, list) and all(isinstance(name, str) for name in value):
         return list(dict.fromkeys(value))
     raise _malformed(node, key, "is an array of names")
 
 
-def _required(schema: SchemaObject, node: Node) -> list[str]:
+def _required(schema: SchemaObject, node: Subschema) -> list[str]:
     value = schema.get("required", [])
     return [] if isinstance(value, bool) else name_list(value, node, "required")
 
@@ -362,7 +362,7 @@ def _evaluated_names(
     return frozenset(seen)
 
 
-def _dependent_names(schema: SchemaObject, node: Node) -> Iterator[tuple[str, list[str]]]:
+def _dependent_names(schema: SchemaObject, node: Subschema) -> Iterator[tuple[str, list[str]]]:
     """Yields each name on which others depend, with those that must come with it."""
     for name, value in object_keyword(schema, node, "dependentRequired").items():
         yield name, name_list(value, node, "dependentRequired")

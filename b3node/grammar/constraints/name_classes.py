@@ -55,7 +55,7 @@ def name_classes(algebra: Algebra, shape: ObjectShape, names: list[str]) -> list
     witnesses = {w.key for clause in shape.clauses for w in clause if isinstance(w.key, NameSet)}
     name_sets = sorted((keys for keys, _ in shape.name_sets), key=sort_key) + sorted(witnesses, key=sort_key)
     langs = list(dict.fromkeys(lang for keys in name_sets for lang in sorted(keys.langs)))
-    free = algebra.negate(algebra.table(automaton.words(names))) if names else ALL
+    free = algebra.negate(algebra.from_dfa(automaton.from_strings(names))) if names else ALL
     out = []
     for within, lang in _cells(algebra, langs, free):
         inside = [keys for keys in name_sets if any(each in within for each in keys.langs) != keys.others]

@@ -15,7 +15,7 @@ from b3node.grammar.constraints.keywords import negated
 from b3node.grammar.constraints.literals import FALSE, Lits, all_of
 from b3node.grammar.constraints.resolve import SchemaResolver
 from b3node.grammar.constraints.values import canonical
-from b3node.grammar.gbnf.rules import Row, Rules, Times
+from b3node.grammar.gbnf.rules import Rules, Symbols, Times
 from b3node.grammar.inexact import Inexact
 
 MAX_ARRAY_STATES: Final = 4_000
@@ -42,9 +42,9 @@ class ArrayWriter:
         self,
         resolver: SchemaResolver,
         rules: Rules,
-        value: Callable[[Lits], Row],
+        value: Callable[[Lits], Symbols],
         few_values: Callable[[Lits, int], list[object] | None],
-        literal_row: Callable[[object], Row],
+        literal_row: Callable[[object], Symbols],
     ) -> None:
         self._resolver = resolver
         self._rules = rules
@@ -52,7 +52,7 @@ class ArrayWriter:
         self._few_values = few_values
         self._literal = literal_row
 
-    def body(self, shape: ArrayShape) -> Row:
+    def body(self, shape: ArrayShape) -> Symbols:
         """Returns the row after the opening bracket.
 
         Raises:
@@ -64,13 +64,13 @@ class ArrayWriter:
             return self._plain(shape)
         return _ArrayAutomaton(self._rules, self._value, shape).row()
 
-    def _plain(self, shape: ArrayShape) -> Row:
+    def _plain(self, shape: ArrayShape) -> Symbols:
         """Returns the row of an array without clauses and counts: the first items, then a repetition."""
         more = self._rules.of(('","', "ws", *self._value(shape.rest)))
         size = len(shape.prefix)
         high = shape.high - size if shape.high >= 0 else -1
-        rows: list[Row] = []
-        tail: Row = ('"]"',) if high == 0 else (Times(more, max(shape.low - size, 0), high), '"]"')
+        rows: list[Symbols] = []
+        tail: Symbols = ('"]"',) if high == 0 else (Times(more, max(shape.low - size, 0), high), '"]"')
         after = self._rules.of(tail)
         for index in range(size - 1, 0, -1):
             rows = [('"]"',)] if index >= shape.low else []
@@ -86,7 +86,7 @@ class ArrayWriter:
         return (self._rules.of(*rows),)
 
     # ---------------------------------------------------------------------------------- uniqueness
-    def _distinct_items(self, shape: ArrayShape) -> Row:
+    def _distinct_items(self, shape: ArrayShape) -> Symbols:
         """Returns the row of distinct items of finitely many values; a state is the set of values used."""
         places = [*shape.prefix, shape.rest]
         if 0 <= shape.high < len(places):
@@ -117,7 +117,7 @@ class _DistinctItems:
         self,
         resolver: SchemaResolver,
         rules: Rules,
-        literal_row: Callable[[object], Row],
+        literal_row: Callable[[object], Symbols],
         shape: ArrayShape,
         values: dict[str, object],
     ) -> None:
@@ -144,7 +144,7 @@ class _DistinctItems:
             self._rules.add(rule, ('"]"',))
         if 0 <= self._shape.high <= index:
             return rule
-        comma: Row = ('","', "ws") if index else ()
+        comma: Symbols = ('","', "ws") if index else ()
         for text, value in self._values.items():
             if text not in used and self._resolver.meets(value, self._shape.item_lits(index)):
                 after = self.rule(used | {text}, self._count_value(met, value, index))
@@ -188,7 +188,7 @@ def _covers_index(spot: ItemWitness, index: int) -> bool:
 class _ArrayAutomaton:
     """Automaton of one shape with clauses or counts."""
 
-    def __init__(self, rules: Rules, value: Callable[[Lits], Row], shape: ArrayShape) -> None:
+    def __init__(self, rules: Rules, value: Callable[[Lits], Symbols], shape: ArrayShape) -> None:
         self._rules = rules
         self._value = value
         self._shape = shape
@@ -201,7 +201,7 @@ class _ArrayAutomaton:
         self._last_index = max([*edges, shape.low, shape.high + 1])
         self._known: dict[ArrayState, int] = {}
 
-    def row(self) -> Row:
+    def row(self) -> Symbols:
         """Returns the row of the whole. Raises `Inexact` if it needs too many states."""
         start: ArrayState = (0, frozenset(range(len(self._clauses))), (0,) * len(self._counts))
         todo = [start]
@@ -224,7 +224,7 @@ class _ArrayAutomaton:
             self._rules.add(rule, ('"]"',))
         if 0 <= self._shape.high <= index:
             return
-        comma: Row = ('","', "ws") if index else ()
+        comma: Symbols = ('","', "ws") if index else ()
         for lits, met, found in self._items(index, pending, counts):
             after: ArrayState = (min(index + 1, max(self._last_index, 1)), pending - met, found)
             if after not in self._known:

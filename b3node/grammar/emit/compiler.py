@@ -21,7 +21,7 @@ from b3node.grammar.emit.arrays import ArrayWriter
 from b3node.grammar.emit.numbers import NumberLanguages, decimal_text
 from b3node.grammar.emit.objects import ObjectWriter
 from b3node.grammar.gbnf import library
-from b3node.grammar.gbnf.rules import Row, Rules, printed
+from b3node.grammar.gbnf.rules import Rules, Symbols, printed
 from b3node.grammar.gbnf.strings import Strings, escaped, literal
 from b3node.grammar.inexact import Inexact, Unsatisfiable
 from b3node.grammar.languages import automaton
@@ -66,9 +66,9 @@ class Compiler:
         self._objects = ObjectWriter(resolver, self.rules, self._strings, self.value)
         self._arrays = ArrayWriter(resolver, self.rules, self.value, self.few_values, self._literal)
         self._numbers: NumberLanguages | None = None
-        self._known: dict[tuple[Lits, tuple[JsonType, ...]], Row] = {}
+        self._known: dict[tuple[Lits, tuple[JsonType, ...]], Symbols] = {}
         self._todo: list[tuple[Lits, tuple[JsonType, ...], int]] = []
-        self._number_rows: dict[Dnf, Row] = {}
+        self._number_rows: dict[Dnf, Symbols] = {}
 
     def grammar(self) -> str:
         """Returns the GBNF of the schema.
@@ -79,7 +79,7 @@ class Compiler:
         """
         return self.printed(self.value(lit(self._resolver.document.root)), library.json_rules())
 
-    def printed(self, root: Row, shared: Mapping[str, str]) -> str:
+    def printed(self, root: Symbols, shared: Mapping[str, str]) -> str:
         """Returns the GBNF that begins with a row of rules made here; the row may name `shared` rules.
 
         Raises:
@@ -94,7 +94,7 @@ class Compiler:
             raise Unsatisfiable("", "no value can satisfy this schema")
         return printed(table, shared)
 
-    def value(self, lits: Lits, types: tuple[JsonType, ...] = TYPES) -> Row:
+    def value(self, lits: Lits, types: tuple[JsonType, ...] = TYPES) -> Symbols:
         """Returns the row of a constraint, for values of some types."""
         if lits == TRUE and types == TYPES:
             return ("value",)
@@ -122,7 +122,7 @@ class Compiler:
         places = [self._resolver.document[number >> 1].pointer for number in lits]
         return max(places, key=len, default="") or "/"
 
-    def _rows(self, type_: JsonType, dnf: Dnf) -> list[Row]:
+    def _rows(self, type_: JsonType, dnf: Dnf) -> list[Symbols]:
         """Returns the rows of the shapes of one type."""
         if not dnf:
             return []
@@ -132,8 +132,8 @@ class Compiler:
             return [self._number(dnf)]
         if type_ == "string":
             return [self._strings.value(shape.lang) for shape in dnf if isinstance(shape, StringShape)]
-        rows: list[Row] = []
-        bodies: list[Row] = []
+        rows: list[Symbols] = []
+        bodies: list[Symbols] = []
         for shape in dnf:
             if isinstance(shape, ConstantShape):
                 rows += [(literal(self._words[text]),) for text in sorted(shape.texts)]
@@ -146,7 +146,7 @@ class Compiler:
         mark = '"{"' if type_ == "object" else '"["'
         return [*rows, (mark, self.rules.of(*bodies))] if bodies else rows
 
-    def _number(self, dnf: Dnf) -> Row:
+    def _number(self, dnf: Dnf) -> Symbols:
         shapes = [shape for shape in dnf if isinstance(shape, NumberShape)]
         if shapes == [NumberShape(integer=True)]:
             return ("integer",)
@@ -157,7 +157,7 @@ class Compiler:
             self._number_rows[dnf] = self._strings.number(lang)
         return self._number_rows[dnf]
 
-    def _literal(self, value: object) -> Row:
+    def _literal(self, value: object) -> Symbols:
         """Returns the row of exactly one JSON value, in the style of all grammars."""
         if isinstance(value, str):
             return (literal('"' + escaped(value) + '"'),)
@@ -206,13 +206,13 @@ class Compiler:
 
     def _few_strings(self, lang: Lang, limit: int) -> list[object] | None:
         try:
-            found = automaton.strings(automaton.build(self._resolver.algebra, lang), limit)
+            found = automaton.accepted_strings(automaton.build(self._resolver.algebra, lang), limit)
         except TooLarge:
             return None
         return None if found is None else list(found)
 
 
-def _plain(row: Row) -> list[str | int]:
+def _plain(row: Symbols) -> list[str | int]:
     return [symbol for symbol in row if isinstance(symbol, str | int)]
 
 

@@ -27,7 +27,7 @@ from typing import Final, Protocol
 
 from b3node.grammar.constraints.literals import Lits
 from b3node.grammar.constraints.name_classes import NameClass
-from b3node.grammar.gbnf.rules import Row, Rules
+from b3node.grammar.gbnf.rules import Rules, Symbols
 from b3node.grammar.gbnf.strings import QUOTE, Strings
 from b3node.grammar.inexact import Inexact
 from b3node.grammar.languages.algebra import ALL, Algebra, Lang
@@ -109,10 +109,10 @@ class NamePrefixes:
         self._algebra = algebra
         self._rules = rules
         self._strings = strings
-        self._rows: dict[tuple[Lang, tuple[Allowed, ...]], Row] = {}
+        self._rows: dict[tuple[Lang, tuple[Allowed, ...]], Symbols] = {}
         self._known: dict[tuple[Lang, Charset], list[tuple[int, Lang]]] = {}
 
-    def row(self, lang: Lang, allowed: tuple[Allowed, ...]) -> Row:
+    def row(self, lang: Lang, allowed: tuple[Allowed, ...]) -> Symbols:
         """Returns the row after the opening quote of the names of a language.
 
         The names have an allowed character at each place.
@@ -126,7 +126,7 @@ class NamePrefixes:
             self._rows[key] = (self._rules.of(*self._first_rows(lang, allowed)),)
         return self._rows[key]
 
-    def _first_rows(self, lang: Lang, allowed: tuple[Allowed, ...]) -> Iterator[Row]:
+    def _first_rows(self, lang: Lang, allowed: tuple[Allowed, ...]) -> Iterator[Symbols]:
         """Yields the rows by the first character."""
         for char, to in self._steps(lang, allowed[0][0]):
             yield (char, *self.row(to, allowed[1:]))
@@ -171,8 +171,8 @@ class DistinctMembers:
         names: NamePrefixes,
         classes: list[NameClass],
         options: WitnessOptions,
-        value: Callable[[Lits], Row],
-        pair: Callable[[Lits, Lits], Row],
+        value: Callable[[Lits], Symbols],
+        pair: Callable[[Lits, Lits], Symbols],
     ) -> None:
         self._rules = rules
         self._names = names
@@ -182,7 +182,7 @@ class DistinctMembers:
         self._pair = pair
         self._known: dict[tuple[object, ...], int] = {}
 
-    def rule(self, count: int, pending: OpenClauses, end: Row) -> int:
+    def rule(self, count: int, pending: OpenClauses, end: Symbols) -> int:
         """Returns the rule of `count` members that differ and meet the clauses, then `end`.
 
         Raises:
@@ -198,7 +198,7 @@ class DistinctMembers:
             return self._with_tests(count, pending, frozenset(), tests, end)
         return self._ascending(count, pending, 0, end)
 
-    def _pairs(self, pending: OpenClauses, end: Row) -> Iterator[Row]:
+    def _pairs(self, pending: OpenClauses, end: Symbols) -> Iterator[Symbols]:
         """Yields the rows of two members of any names."""
         for one, met in self._options(0, pending, witness=len(pending) > 1):
             for other, also in self._options(0, pending - met, witness=True):
@@ -216,7 +216,9 @@ class DistinctMembers:
         return 0
 
     # --------------------------------------------------------------------------------------- tests
-    def _with_tests(self, left: int, pending: OpenClauses, used: Used, tests: list[Test], end: Row) -> int:
+    def _with_tests(
+        self, left: int, pending: OpenClauses, used: Used, tests: list[Test], end: Symbols
+    ) -> int:
         """Returns the rule of `left` more members after those that passed the tests `used`.
 
         The last members are the witnesses.
@@ -260,7 +262,7 @@ class DistinctMembers:
         return self._rules.of((*self._value(lits), '","', "ws"))
 
     # ----------------------------------------------------------------------------------- ascending
-    def _ascending(self, left: int, pending: OpenClauses, at: int, end: Row) -> int:
+    def _ascending(self, left: int, pending: OpenClauses, at: int, end: Symbols) -> int:
         """Returns the rule of `left` more members whose names begin with `INITIALS` from `at` on.
 
         Each name begins with a later one than the name before it.
@@ -274,7 +276,7 @@ class DistinctMembers:
         for number, (lang, _, _) in enumerate(self._classes):
             name = self._names.row(lang, (INITIALS[at],))
             for lits, met in self._options(number, pending, witness=True):
-                member: Row = (QUOTE, *name)
+                member: Symbols = (QUOTE, *name)
                 if left > 1:
                     after = self._ascending(left - 1, pending - met, at + 1, end)
                     self._rules.add(rule, (*member, self._between(lits), after))

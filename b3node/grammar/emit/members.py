@@ -13,8 +13,9 @@ from typing import Final
 
 import msgspec
 
-from b3node.grammar.gbnf.rules import Row, Rules
-from b3node.grammar.gbnf.strings import QUOTE, escaped, literal
+from b3node.grammar.gbnf.rules import Rules, Symbols
+from b3node.grammar.gbnf.strings import QUOTE, escaped
+from b3node.grammar.gbnf.trie import branches
 
 FROM: Final = 40
 """Members from which tries pay."""
@@ -25,7 +26,7 @@ class Member(msgspec.Struct, frozen=True):
     """A named member: its value's row (None when it cannot be), and whether it must be there."""
 
     name: str
-    value: Row | None
+    value: Symbols | None
     required: bool
 
 
@@ -38,25 +39,25 @@ class Members:
         others: the rows of one member under any other name, which may follow and repeat.
     """
 
-    def __init__(self, rules: Rules, members: Sequence[Member], others: Sequence[Row]) -> None:
+    def __init__(self, rules: Rules, members: Sequence[Member], others: Sequence[Symbols]) -> None:
         self._rules = rules
         self._members = members
         self._others = others
         self._after = [rules.new() for _ in range(len(members) + 1)]
         self._tries: dict[tuple[int, int], int] = {}
 
-    def row(self) -> Row:
+    def row(self) -> Symbols:
         """What follows the opening brace."""
         for slot, rule in enumerate(self._after):
             for row in self._ahead(slot, ('","', "ws")):
                 self._rules.add(rule, row)
         return (self._rules.of(*self._ahead(0, ())),)
 
-    def _ahead(self, slot: int, comma: Row) -> list[Row]:
+    def _ahead(self, slot: int, comma: Symbols) -> list[Symbols]:
         """What may come when the next slot is `slot`."""
         needed = next((i for i in range(slot, len(self._members)) if self._members[i].required), None)
         stop = len(self._members) if needed is None else needed + 1
-        rows: list[Row] = []
+        rows: list[Symbols] = []
         while slot < stop:
             size = 1
             while slot % (size * _BASE) == 0 and slot + size * _BASE <= stop:
@@ -68,46 +69,20 @@ class Members:
             rows.append(('"}"',))
         return rows
 
-    def _names(self, start: int, stop: int) -> list[Row]:
+    def _names(self, start: int, stop: int) -> list[Symbols]:
         """The names of a range of slots, each with its value and what follows; one row, or none."""
-        keys = [
-            (escaped(self._members[i].name), i)
+        if (start, stop) in self._tries:
+            return [(self._tries[start, stop],)]
+        entries = [
+            (escaped(self._members[i].name), (self._valued(i),))
             for i in range(start, stop)
             if self._members[i].value is not None
         ]
-        if len(keys) < 2:
-            return self._branches(keys, 0)
-        if (start, stop) not in self._tries:
-            self._tries[start, stop] = self._rules.of(*self._branches(keys, 0))
+        if len(entries) < 2:
+            return branches(self._rules, entries)
+        self._tries[start, stop] = self._rules.of(*branches(self._rules, entries))
         return [(self._tries[start, stop],)]
-
-    def _branches(self, keys: list[tuple[str, int]], at: int) -> list[Row]:
-        """A trie of names from a letter on: a row for each next letter."""
-        groups: dict[str, list[tuple[str, int]]] = {}
-        for key in keys:
-            groups.setdefault(key[0][at : at + 1], []).append(key)
-        rows: list[Row] = []
-        for letter, group in groups.items():
-            if len(group) == 1 or not letter:
-                text, slot = group[0]
-                rows.append((*_text(text[at:]), self._valued(slot)))
-                continue
-            end = _shared(min(group)[0], max(group)[0])
-            rows.append((*_text(group[0][0][at:end]), self._rules.of(*self._branches(group, end))))
-        return rows
 
     def _valued(self, slot: int) -> int:
         value = self._members[slot].value or ()
         return self._rules.of(('"\\":"', "ws", *value, self._after[slot + 1]))
-
-
-def _text(text: str) -> Row:
-    return (literal(text),) if text else ()
-
-
-def _shared(one: str, other: str) -> int:
-    """Letters that two texts begin with alike."""
-    for i, (a, b) in enumerate(zip(one, other, strict=False)):
-        if a != b:
-            return i
-    return min(len(one), len(other))

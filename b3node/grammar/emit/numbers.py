@@ -16,7 +16,7 @@ import msgspec
 from b3node.grammar.constraints.number_shape import NumberShape
 from b3node.grammar.inexact import Inexact
 from b3node.grammar.languages import automaton
-from b3node.grammar.languages.algebra import ALL, EMPTY, VOID, Algebra, Edges, Lang
+from b3node.grammar.languages.algebra import ALL, EMPTY, VOID, Algebra, Lang, Transitions
 from b3node.grammar.languages.charset import DIGIT
 
 MAX_DIVISOR: Final = 4_096
@@ -173,7 +173,7 @@ class NumberLanguages:
         """
         # States: 0 start; 1 + r after whole digits; then per place; the last row takes zeros only.
         width = number + 1
-        rows: list[Edges] = [tuple((0x30 + d, 0x30 + d, 1 + d % number) for d in range(10))]
+        rows: list[Transitions] = [tuple((0x30 + d, 0x30 + d, 1 + d % number) for d in range(10))]
         accepting = [False]
         for r in range(number):
             dot = ((0x2E, 0x2E, width + r),)
@@ -185,16 +185,16 @@ class NumberLanguages:
                 rows.append(self._place(r, number, start, last=place == places))
                 accepting.append(place > 0 and r * 10 ** (places - place) % number == 0)
         rows, accepting = self._with_end(rows, accepting, number, width + places * number, places)
-        return self._algebra.table(automaton.reduced(accepting, rows))
+        return self._algebra.from_dfa(automaton.minimized(accepting, rows))
 
-    def _place(self, remainder: int, number: int, start: int, *, last: bool) -> Edges:
+    def _place(self, remainder: int, number: int, start: int, *, last: bool) -> Transitions:
         if last:
             return ()
         return tuple((0x30 + d, 0x30 + d, start + number + (10 * remainder + d) % number) for d in range(10))
 
     def _with_end(
-        self, rows: list[Edges], accepting: list[bool], number: int, last: int, places: int
-    ) -> tuple[list[Edges], list[bool]]:
+        self, rows: list[Transitions], accepting: list[bool], number: int, last: int, places: int
+    ) -> tuple[list[Transitions], list[bool]]:
         """Returns the automaton with any number of zeros after the last place if the remainder is 0."""
         end = len(rows)
         rows[last] = ((0x30, 0x30, end),)

@@ -35,7 +35,7 @@ from b3node.grammar.emit.distinct_names import (
     OpenClauses,
     disjoint_pairs,
 )
-from b3node.grammar.gbnf.rules import Row, Rules, Times
+from b3node.grammar.gbnf.rules import Rules, Symbols, Times
 from b3node.grammar.gbnf.strings import QUOTE, Strings, escaped, literal
 from b3node.grammar.inexact import Inexact
 from b3node.grammar.languages.algebra import Lang
@@ -83,16 +83,16 @@ class ObjectWriter:
     """
 
     def __init__(
-        self, resolver: SchemaResolver, rules: Rules, strings: Strings, value: Callable[[Lits], Row]
+        self, resolver: SchemaResolver, rules: Rules, strings: Strings, value: Callable[[Lits], Symbols]
     ) -> None:
         self._resolver = resolver
         self._rules = rules
         self._strings = strings
         self.value = value
         self.names = NamePrefixes(resolver.algebra, rules, strings)
-        self._members: dict[tuple[str, Lits], Row] = {}
+        self._members: dict[tuple[str, Lits], Symbols] = {}
 
-    def body(self, shape: ObjectShape) -> Row:
+    def body(self, shape: ObjectShape) -> Symbols:
         """Returns the row after the opening brace.
 
         Raises:
@@ -110,30 +110,30 @@ class ObjectWriter:
             )
         return rows[0] if len(rows) == 1 else (self._rules.of(*rows),)
 
-    def member(self, name: str, lits: Lits) -> Row:
+    def member(self, name: str, lits: Lits) -> Symbols:
         """Returns the row of one member under its name."""
         key = (name, lits)
         if key not in self._members:
             self._members[key] = (literal('"' + escaped(name) + '":'), "ws", *self.value(lits))
         return self._members[key]
 
-    def other(self, lang: Lang, lits: Lits) -> Row:
+    def other(self, lang: Lang, lits: Lits) -> Symbols:
         """Returns the row of one member under any name of a language."""
         return (*self._strings.value(lang), *self.valued(lits))
 
-    def valued(self, lits: Lits) -> Row:
+    def valued(self, lits: Lits) -> Symbols:
         """Returns the row after the name of a member."""
         return ('":"', "ws", *self.value(lits))
 
-    def pair(self, first: Lits, second: Lits) -> Row:
+    def pair(self, first: Lits, second: Lits) -> Symbols:
         """Returns the row of two members under any two names that differ.
 
         That two words differ is context-free: at some index their letters do, or one goes on where the other
         ends. Letters are distinguished by their bits; letters beyond ASCII that share their higher bits are
         not.
         """
-        between: Row = (*self.valued(first), '","', "ws", QUOTE)
-        rows: list[Row] = []
+        between: Symbols = (*self.valued(first), '","', "ws", QUOTE)
+        rows: list[Symbols] = []
         for one, other in disjoint_pairs():
             meet = self._rules.new()
             self._rules.add(meet, ("char", meet, "char"))
@@ -211,7 +211,7 @@ class _ObjectAutomaton:
         )
 
     # -------------------------------------------------------------------------------------- states
-    def row(self) -> Row:
+    def row(self) -> Symbols:
         """Returns the row of the whole."""
         if (row := self._as_repetition()) is not None:
             return row
@@ -226,7 +226,7 @@ class _ObjectAutomaton:
             self._fill(state, todo, first=is_first)
         return (rule,)
 
-    def _as_repetition(self) -> Row | None:
+    def _as_repetition(self) -> Symbols | None:
         """Returns members of one class alone as a repetition, however large the count.
 
         None means that the shape has other members, clauses, or more than one required member.
@@ -242,7 +242,7 @@ class _ObjectAutomaton:
         some = self._rules.of((*member, Times(more, 0, high - 1 if high > 0 else -1), '"}"'))
         return (some,) if low else (self._rules.of(('"}"',), (some,)),)
 
-    def _as_trie(self) -> Row | None:
+    def _as_trie(self) -> Symbols | None:
         """Returns the row of many members that no clause or count relates; None for other shapes."""
         shape, size = self._shape, len(self._names)
         if size < members.FROM or len(self._required) < len(self._clauses) or shape.low > 0:
@@ -267,7 +267,7 @@ class _ObjectAutomaton:
     def _fill(self, state: ObjectState, todo: list[tuple[ObjectState, bool]], *, first: bool) -> None:
         """Adds the rows of a state to its rule."""
         rule = (self._first if first else self._next)[state]
-        comma: Row = () if first else ('","', "ws")
+        comma: Symbols = () if first else ('","', "ws")
         for member, after in self._members(state):
             if self._within_high(after) and self._can_finish(after):
                 self._rules.add(rule, (*comma, *member, self._rule(after, todo, first=False)))
@@ -283,7 +283,7 @@ class _ObjectAutomaton:
         if not state.pending and state.distinct >= self._shape.low:
             self._rules.add(rule, ('"}"',))
 
-    def _members(self, state: ObjectState) -> Iterator[tuple[Row, ObjectState]]:
+    def _members(self, state: ObjectState) -> Iterator[tuple[Symbols, ObjectState]]:
         """Yields the members that may be written in a state, each with the state after it."""
         slot, size = state.slot, len(self._names)
         if slot < size:
@@ -308,7 +308,9 @@ class _ObjectAutomaton:
         """
         return self._shape.low - state.distinct + (state.slot > len(self._names))
 
-    def _distinct_members(self, state: ObjectState, todo: list[tuple[ObjectState, bool]]) -> Iterator[Row]:
+    def _distinct_members(
+        self, state: ObjectState, todo: list[tuple[ObjectState, bool]]
+    ) -> Iterator[Symbols]:
         """Yields the rows of other members that differ.
 
         They are as many as the count demands, or the missing witnesses at the end of the object.

@@ -6,10 +6,10 @@ from functools import lru_cache
 from typing import Final
 
 from b3node.grammar.gbnf import library
-from b3node.grammar.gbnf.rules import Row, Rules, Times
+from b3node.grammar.gbnf.rules import Rules, Symbols, Times
 from b3node.grammar.gbnf.strings import char_class, literal
 from b3node.grammar.languages import automaton, bounded
-from b3node.grammar.languages.algebra import ALL, VOID, Algebra, Edges, Lang, Table, TooLarge
+from b3node.grammar.languages.algebra import ALL, VOID, Algebra, Dfa, Lang, TooLarge, Transitions
 from b3node.grammar.languages.charset import ANY, Charset, union
 
 MAX_TEXT_STATES: Final = 1_000
@@ -43,9 +43,9 @@ class UnquotedTexts:
     def __init__(self, algebra: Algebra, rules: Rules) -> None:
         self._algebra = algebra
         self._rules = rules
-        self._texts: dict[tuple[Lang, str, Row], tuple[Row | None, bool]] = {}
+        self._texts: dict[tuple[Lang, str, Symbols], tuple[Symbols | None, bool]] = {}
 
-    def text(self, lang: Lang, until: str, tail: Row) -> tuple[Row | None, bool]:
+    def text(self, lang: Lang, until: str, tail: Symbols) -> tuple[Symbols | None, bool]:
         """Returns the texts of a language without `until` in them, followed by `tail`.
 
         Returns:
@@ -58,7 +58,7 @@ class UnquotedTexts:
             self._texts[key] = self._write(lang, until, tail)
         return self._texts[key]
 
-    def name(self, lang: Lang, tail: Row) -> Row:
+    def name(self, lang: Lang, tail: Symbols) -> Symbols:
         """Returns the names of a language that every argument style can hold, followed by `tail`.
 
         The row may have no text.
@@ -72,7 +72,7 @@ class UnquotedTexts:
             return text_rules(self._rules, table, tail)
         return (Times(self._rules.of((char_class(NAME_CHARS),)), 1, MAX_NAME_CHARS), *tail)
 
-    def _write(self, lang: Lang, until: str, tail: Row) -> tuple[Row | None, bool]:
+    def _write(self, lang: Lang, until: str, tail: Symbols) -> tuple[Symbols | None, bool]:
         """Computes the result of `text`."""
         if lang == VOID:
             return None, True
@@ -82,18 +82,18 @@ class UnquotedTexts:
             return text_rules(self._rules, table, tail), counted == lang
         return text_rules(self._rules, texts_before(until), tail), False
 
-    def _table(self, lang: Lang, until: str) -> Table | None:
+    def _table(self, lang: Lang, until: str) -> Dfa | None:
         """Returns the automaton of the texts of a language before `until`, or None if too large."""
-        whole = self._algebra.whole_table(lang)
+        whole = self._algebra.dfa_of(lang)
         if whole is not None and library.is_format(whole):
             return _format_before(whole, until)
         chars, low, high = self._algebra.plain_repeat(lang) or ((), 0, 0)
         try:
             if chars == ANY and lang != ALL:
-                found = bounded.within(texts_before(until), low, high, MAX_TEXT_STATES)
+                found = bounded.with_length(texts_before(until), low, high, MAX_TEXT_STATES)
                 self._algebra.spend(len(found[0]))
                 return found
-            ended = self._algebra.table(texts_before(until))
+            ended = self._algebra.from_dfa(texts_before(until))
             return automaton.build(self._algebra, self._algebra.both([lang, ended]), MAX_TEXT_STATES)
         except TooLarge:
             return None
@@ -110,19 +110,21 @@ class UnquotedTexts:
 
 
 @lru_cache(maxsize=128)
-def _format_before(table: Table, until: str) -> Table | None:
+def _format_before(table: Dfa, until: str) -> Dfa | None:
     """Returns the automaton of the strings of a format before `until`; None if it needs too many states."""
     algebra = Algebra()
     try:
         return automaton.build(
-            algebra, algebra.both([algebra.table(table), algebra.table(texts_before(until))]), MAX_TEXT_STATES
+            algebra,
+            algebra.both([algebra.from_dfa(table), algebra.from_dfa(texts_before(until))]),
+            MAX_TEXT_STATES,
         )
     except TooLarge:
         return None
 
 
 @lru_cache(maxsize=256)
-def texts_before(until: str) -> Table:
+def texts_before(until: str) -> Dfa:
     """Returns the texts that `until` may follow and that do not contain it.
 
     Their last letters do not complete an earlier `until` together with its first ones either.
@@ -136,7 +138,7 @@ def texts_before(until: str) -> Table:
     return automaton.build(algebra, algebra.both(parts))
 
 
-def text_rules(rules: Rules, table: Table, tail: Row) -> Row:
+def text_rules(rules: Rules, table: Dfa, tail: Symbols) -> Symbols:
     """Returns the row of the texts of an automaton, each followed by `tail`.
 
     Single letters in a row are one literal.
@@ -151,7 +153,7 @@ def text_rules(rules: Rules, table: Table, tail: Row) -> Row:
     return (states[0],)
 
 
-def _step(table: Table, states: list[int], to: int, chars: Charset) -> Row:
+def _step(table: Dfa, states: list[int], to: int, chars: Charset) -> Symbols:
     """Returns the row of one edge, and of the single letters after it."""
     if len(chars) > 1 or chars[0][0] != chars[0][1]:
         return (char_class(chars), states[to])
@@ -165,7 +167,7 @@ def _step(table: Table, states: list[int], to: int, chars: Charset) -> Row:
     return (literal(text), states[to])
 
 
-def _by_target(edges: Edges) -> dict[int, Charset]:
+def _by_target(edges: Transitions) -> dict[int, Charset]:
     """Returns the characters that lead to each state."""
     out: dict[int, list[tuple[int, int]]] = {}
     for low, high, to in edges:

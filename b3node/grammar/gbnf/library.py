@@ -12,10 +12,10 @@ from typing import Final
 
 from b3node.grammar.gbnf import reader
 from b3node.grammar.languages import automaton, pattern_language
-from b3node.grammar.languages.algebra import Algebra, Table
+from b3node.grammar.languages.algebra import Algebra, Dfa
 
 _HERE: Final = Path(__file__).resolve().parents[2]
-_FORMAT_LIMIT: Final = 60_000
+_MAX_FORMAT_STATES: Final = 60_000
 
 ALIASES: Final = {
     "guid": "uuid",
@@ -57,7 +57,7 @@ FORMATS: Final = frozenset({
 """The values of `format` that are enforced."""
 
 
-_NAMING: Final = {
+_XN_LABELS: Final = {
     "hostname": r"(?:^|\.)[^.]{2}--",
     "email": r"[@.][^.@]{2}--",
     "idn-email": r"[@.][^.@]{2}--",
@@ -79,39 +79,39 @@ _PLAIN: Final = {
 """By format, the rule of a plain part of it, and the length up to which all its strings have the format."""
 
 
-def is_format(table: Table) -> bool:
+def is_format(table: Dfa) -> bool:
     """Whether an automaton is the very one of a format of `FORMATS` that was asked for."""
-    return id(table) in _given
+    return id(table) in _format_dfa_ids
 
 
 @cache
-def plain_table(table: Table) -> tuple[Table, int] | None:
+def plain_part(table: Dfa) -> tuple[Dfa, int] | None:
     """A part of a format's language that is easy to count, and the length up to which it is one; else None."""
     for name, (plain, longest) in _PLAIN.items():
-        if table == format_table(name):
-            algebra = Algebra(_FORMAT_LIMIT)
+        if table == format_dfa(name):
+            algebra = Algebra(_MAX_FORMAT_STATES)
             lang = reader.regular(algebra, _format_rules(), plain)
-            return automaton.build(algebra, lang, _FORMAT_LIMIT), longest
+            return automaton.build(algebra, lang, _MAX_FORMAT_STATES), longest
     return None
 
 
 @cache
-def format_table(name: str) -> Table:
+def format_dfa(name: str) -> Dfa:
     """The minimal automaton of the strings that have a format of `FORMATS`."""
-    algebra = Algebra(_FORMAT_LIMIT)
+    algebra = Algebra(_MAX_FORMAT_STATES)
     lang = reader.regular(algebra, _format_rules(), name)
-    if name in _NAMING:  # labels like xn--... say what they say only by IDNA's tables, and none is written
-        lang = algebra.both([lang, algebra.negate(pattern_language.language(algebra, _NAMING[name]))])
-    table = automaton.build(algebra, lang, _FORMAT_LIMIT)
-    _given.add(id(table))
+    if name in _XN_LABELS:  # labels like xn--... say what they say only by IDNA's tables, and none is written
+        lang = algebra.both([lang, algebra.negate(pattern_language.language(algebra, _XN_LABELS[name]))])
+    table = automaton.build(algebra, lang, _MAX_FORMAT_STATES)
+    _format_dfa_ids.add(id(table))
     return table
 
 
-_given: Final = set[int]()
+_format_dfa_ids: Final = set[int]()
 """Identities of the automata of formats, which are kept for good."""
 
 
-def whole(name: str) -> str:
+def standalone(name: str) -> str:
     """One file's rules with those of json.gbnf that they need: a grammar that stands alone."""
     own = reader.rules(source(name))
     table = {**json_rules(), **own}

@@ -64,10 +64,10 @@ def regular(algebra: Algebra, table: Mapping[str, str], name: str) -> Lang:
     Raises:
         NotationError: the rule is recursive, unknown or malformed.
     """
-    return _Body(algebra, table, name, ()).whole()
+    return _RuleParser(algebra, table, name, ()).whole()
 
 
-class _Body:
+class _RuleParser:
     """One rule body, read by recursive descent."""
 
     def __init__(self, algebra: Algebra, table: Mapping[str, str], name: str, above: tuple[str, ...]) -> None:
@@ -119,7 +119,7 @@ class _Body:
         if name is None:
             raise NotationError(f"rule {self._above[-1]} does not parse at column {self._at}")
         self._at = name.end()
-        return _Body(self._algebra, self._table, name[0], self._above).whole()
+        return _RuleParser(self._algebra, self._table, name[0], self._above).whole()
 
     def _quantified(self, item: Lang) -> Lang:
         for mark, low, high in (("*", 0, -1), ("+", 1, -1), ("?", 0, 1)):

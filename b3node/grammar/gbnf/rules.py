@@ -19,11 +19,11 @@ import msgspec
 from b3node.grammar.gbnf import reader
 from b3node.grammar.inexact import Inexact
 
-BLOCK: Final = 256
+BLOCK_REPEATS: Final = 256
 """Repetitions above this are counted in blocks of it, which keeps every count far below the engine's 2,000."""
 
 
-_SHORT: Final = 16
+_MAX_INLINE_CHARS: Final = 16
 """A rule that is one piece of text shorter than this is written where it is used."""
 
 
@@ -36,7 +36,7 @@ class Times(msgspec.Struct, frozen=True):
 
 
 Symbol = str | int | Times
-Row = tuple[Symbol, ...]
+Symbols = tuple[Symbol, ...]
 
 
 class Rules:
@@ -48,8 +48,8 @@ class Rules:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._rows: list[list[Row]] = []
-        self._same: dict[tuple[Row, ...], int] = {}
+        self._rows: list[list[Symbols]] = []
+        self._same: dict[tuple[Symbols, ...], int] = {}
 
     def new(self) -> int:
         """A rule without alternatives, to be filled by `add`."""
@@ -58,12 +58,12 @@ class Rules:
         self._rows.append([])
         return len(self._rows) - 1
 
-    def add(self, rule: int, row: Row) -> None:
+    def add(self, rule: int, row: Symbols) -> None:
         """One more alternative."""
         if row not in self._rows[rule]:
             self._rows[rule].append(row)
 
-    def of(self, *rows: Row) -> int:
+    def of(self, *rows: Symbols) -> int:
         """A rule with these alternatives, the same number for the same ones."""
         found = self._same.get(rows)
         if found is None:
@@ -104,7 +104,7 @@ class Rules:
                     alive.add(waiting[0])
                     todo.append(waiting[0])
 
-    def cleaned(self, root: int) -> list[list[Row]] | None:
+    def cleaned(self, root: int) -> list[list[Symbols]] | None:
         """The rules that matter, the root first; None when the root can never end."""
         alive = self.productive()
         if root not in alive:
@@ -121,7 +121,7 @@ class Rules:
         return _reached(table, Counter(chain.from_iterable(sharing.links)), sharing.find(root))
 
 
-def _needed(row: Row) -> list[int]:
+def _needed(row: Symbols) -> list[int]:
     """The rules that must end for a row to end."""
     return [
         symbol if isinstance(symbol, int) else symbol.rule
@@ -130,7 +130,7 @@ def _needed(row: Row) -> list[int]:
     ]
 
 
-def _alive_row(row: Row, alive: set[int]) -> Row | None:
+def _alive_row(row: Symbols, alive: set[int]) -> Symbols | None:
     """A row without what need not come and cannot end; None when it cannot end itself."""
     gone = False
     for symbol in row:
@@ -147,7 +147,7 @@ def _alive_row(row: Row, alive: set[int]) -> Row | None:
 class _Sharing:
     """Equal rules made one, and rules that only name another replaced by it, until nothing changes."""
 
-    def __init__(self, table: list[list[Row]]) -> None:
+    def __init__(self, table: list[list[Symbols]]) -> None:
         self._table = table
         self.links = [named(rows) for rows in table]
         self._users: list[list[int]] = [[] for _ in table]
@@ -155,7 +155,7 @@ class _Sharing:
             for rule in rules:
                 self._users[rule].append(i)
         self._to = list(range(len(table)))
-        self._seen: dict[tuple[Row, ...], int] = {}
+        self._seen: dict[tuple[Symbols, ...], int] = {}
         self._stale: set[int] = set()
 
     def share(self) -> None:
@@ -198,15 +198,15 @@ class _Sharing:
         return Times(self.find(symbol.rule), symbol.low, symbol.high) if type(symbol) is Times else symbol
 
 
-def named(rows: list[Row]) -> list[int]:
+def named(rows: list[Symbols]) -> list[int]:
     """The rules that rows name."""
     return [s if isinstance(s, int) else s.rule for row in rows for s in row if not isinstance(s, str)]
 
 
-def _reached(table: list[list[Row]], uses: Mapping[int, int], root: int) -> list[list[Row]]:
+def _reached(table: list[list[Symbols]], uses: Mapping[int, int], root: int) -> list[list[Symbols]]:
     """Only the rules that the root needs, numbered in the order they are met; chains of one user inlined."""
     numbers, order = {root: 0}, [root]
-    out: list[list[Row]] = []
+    out: list[list[Symbols]] = []
     for at in order:  # grows while it is walked
         rows = []
         for row in table[at]:
@@ -227,7 +227,7 @@ def _reached(table: list[list[Row]], uses: Mapping[int, int], root: int) -> list
 
 
 def _inlined(
-    row: Row, table: list[list[Row]], uses: Mapping[int, int], kept: Mapping[int, int]
+    row: Symbols, table: list[list[Symbols]], uses: Mapping[int, int], kept: Mapping[int, int]
 ) -> Sequence[Symbol]:
     """A row with the rules of one alternative written out, where that saves a rule or is as short."""
     if not [symbol for symbol in row if isinstance(symbol, int) and len(table[symbol]) == 1]:
@@ -238,7 +238,9 @@ def _inlined(
         symbol = todo.pop()
         if type(symbol) is int and len(table[symbol]) == 1:
             inner = table[symbol][0]
-            plain = not inner or (len(inner) == 1 and type(inner[0]) is str and len(inner[0]) < _SHORT)
+            plain = not inner or (
+                len(inner) == 1 and type(inner[0]) is str and len(inner[0]) < _MAX_INLINE_CHARS
+            )
             if plain or (uses[symbol] == 1 and symbol not in kept):
                 todo += inner[::-1]
                 continue
@@ -247,7 +249,7 @@ def _inlined(
 
 
 # ---------------------------------------------------------------------------------------- printing
-def printed(table: list[list[Row]], library: Mapping[str, str]) -> str:
+def printed(table: list[list[Symbols]], library: Mapping[str, str]) -> str:
     """The GBNF of cleaned rules; the rules of `library` that they name follow."""
     lines, more = [], _Blocks()
     pieces = dict.fromkeys([s for rows in table for row in rows for s in row if isinstance(s, str)])
@@ -264,7 +266,7 @@ def _name(number: int) -> str:
     return "root" if number == 0 else f"r{number}"
 
 
-def _row(row: Row, blocks: _Blocks) -> str:
+def _row(row: Symbols, blocks: _Blocks) -> str:
     """One alternative; neighbouring literals become one."""
     parts: list[str] = []
     for symbol in row:
@@ -300,34 +302,34 @@ class _Blocks:
         if high < 0:
             mark = {0: f"{name}*", 1: f"{name}+"}.get(low)
             return mark or f"{self.times(name, low, low)} {name}*"
-        if high <= 2 * BLOCK:
+        if high <= 2 * BLOCK_REPEATS:
             return f"{name}{{{low}}}" if low == high else f"{name}{{{low},{high}}}"
         fixed = self._fixed(name, low)
         return f"{fixed} {self._upto(name, high - low)}".strip() if high > low else fixed
 
     def _block(self, name: str) -> str:
-        return self._rule((name, BLOCK, BLOCK), f"{name}{{{BLOCK}}}")
+        return self._rule((name, BLOCK_REPEATS, BLOCK_REPEATS), f"{name}{{{BLOCK_REPEATS}}}")
 
     def _fixed(self, name: str, count: int) -> str:
         """Exactly `count`."""
-        if count <= 2 * BLOCK:
+        if count <= 2 * BLOCK_REPEATS:
             return f"{name}{{{count}}}" if count else ""
-        blocks, rest = divmod(count, BLOCK)
+        blocks, rest = divmod(count, BLOCK_REPEATS)
         return f"{self.times(self._block(name), blocks, blocks)} {self._fixed(name, rest)}".strip()
 
     def _upto(self, name: str, count: int) -> str:
         """At most `count`: whole blocks while more may come, then a part of one."""
-        if count <= 2 * BLOCK:
+        if count <= 2 * BLOCK_REPEATS:
             return f"{name}{{0,{count}}}"
-        blocks, rest = divmod(count, BLOCK)
-        tail = self._rule((name, 0, BLOCK - 1), f"{name}{{0,{BLOCK - 1}}}")
+        blocks, rest = divmod(count, BLOCK_REPEATS)
+        tail = self._rule((name, 0, BLOCK_REPEATS - 1), f"{name}{{0,{BLOCK_REPEATS - 1}}}")
         full = self._block(name)
-        if blocks <= 2 * BLOCK:
+        if blocks <= 2 * BLOCK_REPEATS:
             step = f"{name}{{0,{rest}}}" if rest else '""'
             for left in range(1, blocks + 1):
                 step = self._rule((name, -left, count), f"{full} {step} | {tail}")
             return step
-        return f"{self._upto(full, blocks - 1)} {self.times(name, 0, BLOCK + rest)}"
+        return f"{self._upto(full, blocks - 1)} {self.times(name, 0, BLOCK_REPEATS + rest)}"
 
     def _rule(self, key: tuple[str, int, int], body: str) -> str:
         if key not in self._known:

@@ -10,11 +10,11 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from b3node.grammar.gbnf.rules import Row
+from b3node.grammar.gbnf.rules import Symbols
 from b3node.grammar.gbnf.strings import literal
 
 
-class Marks:
+class SpecialTokens:
     """The special tokens of one vocabulary.
 
     Args:
@@ -27,7 +27,7 @@ class Marks:
         self._ends = _any_of(ends)
         self._specials = _any_of(self._tokens)
 
-    def row(self, text: str) -> Row:
+    def row(self, text: str) -> Symbols:
         """`text` up to where it ends a generation, as symbols."""
         pieces = self._specials.split(self._before_end(text))
         return tuple(self._symbol(piece) for piece in pieces if piece)
@@ -51,5 +51,5 @@ def _any_of(texts: Collection[str]) -> re.Pattern[str]:
     return re.compile(f"({'|'.join(map(re.escape, longest))})" if longest else "((?!))")
 
 
-NO_MARKS: Final = Marks({})
+NO_SPECIAL_TOKENS: Final = SpecialTokens({})
 """A vocabulary without special tokens: every marker is plain text."""

@@ -14,10 +14,10 @@ from functools import lru_cache
 from typing import Final
 
 from b3node.grammar.gbnf import library
-from b3node.grammar.gbnf.rules import Row, Rules, Times
+from b3node.grammar.gbnf.rules import Rules, Symbols, Times
 from b3node.grammar.inexact import Inexact
 from b3node.grammar.languages import automaton, bounded
-from b3node.grammar.languages.algebra import ALL, Algebra, Edges, Lang, Table, TooLarge, is_everything
+from b3node.grammar.languages.algebra import ALL, Algebra, Dfa, Lang, TooLarge, Transitions, leads_all_to
 from b3node.grammar.languages.charset import ANY, Charset, intersection
 
 QUOTE: Final = '"\\""'
@@ -29,15 +29,15 @@ _PLAIN: Final = re.compile(r"[ !#-\[\]-~]*")
 """Texts that a GBNF literal has as they are."""
 _UNESCAPED: Final = re.compile(r'[^"\\\x00-\x1f]*')
 """Texts that a JSON string has as they are."""
-_SHORT_CLASS: Final = 12
+_MAX_INLINE_CLASS_CHARS: Final = 12
 """A class longer than this is a rule of its own, shared by all states that use it."""
-_MAX_CHAIN: Final = 120
+_MAX_LITERAL_CHARS: Final = 120
 """Letters of one literal; longer ones go on in the next rule."""
-_COUNTED_STATES: Final = 2_600
+_MAX_COUNTED_STATES: Final = 2_600
 """States that counting characters beside a pattern may need before it is narrowed."""
-_TRIED_STATES: Final = 8_000
+_MAX_TRIED_STATES: Final = 8_000
 """States times length up to which counting is tried, as many of them may not be reached."""
-MAX_LOOP: Final = 32
+MAX_LOOP_DIGITS: Final = 32
 """Digits where any number of them could follow: enough for any value, and no way to run away."""
 
 
@@ -116,11 +116,11 @@ class Strings:
         self._algebra = algebra
         self._rules = rules
         self._limit = state_limit
-        self._tails: dict[Lang, Row] = {}
+        self._tails: dict[Lang, Symbols] = {}
         self._classes: dict[Charset, int] = {}
-        self._tables: dict[Table, Row] = {}
+        self._tables: dict[Dfa, Symbols] = {}
 
-    def value(self, lang: Lang) -> Row:
+    def value(self, lang: Lang) -> Symbols:
         """A JSON string of the language, quotes included; the language is not empty of strings.
 
         Raises:
@@ -128,7 +128,7 @@ class Strings:
         """
         return ("string",) if lang == ALL else (QUOTE, *self.tail(lang))
 
-    def tail(self, lang: Lang) -> Row:
+    def tail(self, lang: Lang) -> Symbols:
         """The same after the opening quote."""
         if lang == ALL:
             return ("chars",)
@@ -137,7 +137,7 @@ class Strings:
             self._tails[lang] = (self._rules.of(counted),) if counted else self._automaton(lang)
         return self._tails[lang]
 
-    def _counted(self, lang: Lang) -> Row | None:
+    def _counted(self, lang: Lang) -> Symbols | None:
         """A row of counted classes, when the language is that and counting is what makes it large."""
         parts, total = [], 0
         for part in self._parts(lang):
@@ -151,21 +151,21 @@ class Strings:
         return (*(Times(self.char(chars), low, high) for chars, low, high in parts), QUOTE)
 
     def _parts(self, lang: Lang) -> list[Lang]:
-        out, key = [], self._algebra.kind(lang)
+        out, key = [], self._algebra.expression(lang)
         while key[0] == "cat":
             out.append(key[1])
             lang = key[2]
-            key = self._algebra.kind(lang)
+            key = self._algebra.expression(lang)
         return [*out, lang]
 
     def char(self, chars: Charset) -> int:
         """A rule for one character of the set, as it is written in a string."""
         if chars not in self._classes:
-            rows: list[Row] = [("char",)] if chars == ANY else [(piece,) for piece in spellings(chars)]
+            rows: list[Symbols] = [("char",)] if chars == ANY else [(piece,) for piece in spellings(chars)]
             self._classes[chars] = self._rules.of(*rows)
         return self._classes[chars]
 
-    def _automaton(self, lang: Lang) -> Row:
+    def _automaton(self, lang: Lang) -> Symbols:
         try:
             table = self._table(lang)
         except TooLarge:
@@ -173,19 +173,19 @@ class Strings:
         if not table[0]:
             return (self._rules.new(),)
         if table not in self._tables:
-            self._tables[table] = _Writer(self._rules, table, self.char).start()
+            self._tables[table] = _DfaWriter(self._rules, table, self.char).start()
         return self._tables[table]
 
-    def _table(self, lang: Lang) -> Table:
+    def _table(self, lang: Lang) -> Dfa:
         """The automaton of a language; with a length beside it that is too much to count, a narrower one."""
-        parts = list(self._algebra.parts(lang)) if self._algebra.kind(lang)[0] == "and" else []
+        parts = list(self._algebra.operands(lang)) if self._algebra.expression(lang)[0] == "and" else []
         lengths = [p for p in parts if (plain := self._algebra.plain_repeat(p)) and plain[0] == ANY]
         if len(lengths) != 1:
             return automaton.build(self._algebra, lang, self._limit)
         parts.remove(lengths[0])
         rest = automaton.build(self._algebra, self._algebra.both(parts), self._limit)
         _, low, high = self._algebra.plain_repeat(lengths[0]) or (ANY, 0, -1)
-        shortest, longest = automaton.lengths(rest) if rest[0] else (low, 0)
+        shortest, longest = automaton.length_range(rest) if rest[0] else (low, 0)
         if shortest >= low and (high < 0 or 0 <= longest <= high):
             return rest
         for count in (self._exactly, self._plainly, self._loop_by_loop):
@@ -194,23 +194,23 @@ class Strings:
                 return table
         raise TooLarge
 
-    def _exactly(self, _: list[Lang], rest: Table, low: int, high: int) -> Table | None:
+    def _exactly(self, _: list[Lang], rest: Dfa, low: int, high: int) -> Dfa | None:
         """Every state once for every length, where that is affordable."""
-        if len(rest[0]) * max(low, high) > _TRIED_STATES:
+        if len(rest[0]) * max(low, high) > _MAX_TRIED_STATES:
             return None
         try:
-            return self._within([self._algebra.table(rest)], low, high)
+            return self._within([self._algebra.from_dfa(rest)], low, high)
         except TooLarge:
             return None
 
-    def _plainly(self, parts: list[Lang], _: Table, low: int, high: int) -> Table | None:
+    def _plainly(self, parts: list[Lang], _: Dfa, low: int, high: int) -> Dfa | None:
         """Formats replaced by the plain strings that have them, short enough to be sure."""
         langs = []
         longest = high
         for part in parts:
-            table = self._algebra.whole_table(part)
-            plain = library.plain_table(table) if table is not None else None
-            langs.append(part if plain is None else self._algebra.table(plain[0]))
+            table = self._algebra.dfa_of(part)
+            plain = library.plain_part(table) if table is not None else None
+            langs.append(part if plain is None else self._algebra.from_dfa(plain[0]))
             longest = longest if plain is None else min(longest, plain[1])
         if langs == parts or longest < low:
             return None
@@ -219,24 +219,24 @@ class Strings:
         except TooLarge:
             return None
 
-    def _loop_by_loop(self, _: list[Lang], rest: Table, low: int, high: int) -> Table | None:
+    def _loop_by_loop(self, _: list[Lang], rest: Dfa, low: int, high: int) -> Dfa | None:
         """Counted in each loop of the automaton by itself."""
         try:
-            table = bounded.narrowed(rest, high, _COUNTED_STATES) if high >= 0 else rest
-            return self._within([self._algebra.table(table)], low, -1)
+            table = bounded.narrowed_to_length(rest, high, _MAX_COUNTED_STATES) if high >= 0 else rest
+            return self._within([self._algebra.from_dfa(table)], low, -1)
         except TooLarge:
             return None
 
-    def _within(self, langs: list[Lang], low: int, high: int) -> Table:
-        table = self._algebra.whole_table(langs[0]) if len(langs) == 1 else None
+    def _within(self, langs: list[Lang], low: int, high: int) -> Dfa:
+        table = self._algebra.dfa_of(langs[0]) if len(langs) == 1 else None
         if table is not None and (low > 0 or high >= 0):
-            found = bounded.within(table, low, high, _COUNTED_STATES)
+            found = bounded.with_length(table, low, high, _MAX_COUNTED_STATES)
             self._algebra.spend(len(found[0]))
             return found
         counted = self._algebra.repeat(self._algebra.chars(ANY), low, high)
-        return automaton.build(self._algebra, self._algebra.both([*langs, counted]), _COUNTED_STATES)
+        return automaton.build(self._algebra, self._algebra.both([*langs, counted]), _MAX_COUNTED_STATES)
 
-    def number(self, lang: Lang) -> Row:
+    def number(self, lang: Lang) -> Symbols:
         """A number of the language, as plain text."""
         try:
             table = automaton.build(self._algebra, lang, self._limit)
@@ -248,35 +248,35 @@ class Strings:
         for state, (accepting, edges) in enumerate(zip(*table, strict=True)):
             targets = _by_target(edges)
             again = targets.pop(state, None)
-            rows: list[Row] = [(char_class(chars), numbers[to]) for to, chars in targets.items()]
+            rows: list[Symbols] = [(char_class(chars), numbers[to]) for to, chars in targets.items()]
             rows += [()] if accepting else []
             if again is not None:
-                counted = f"{char_class(again)}{{0,{MAX_LOOP}}}"
+                counted = f"{char_class(again)}{{0,{MAX_LOOP_DIGITS}}}"
                 rows = [(counted,)] if rows == [()] else [(counted, self._rules.of(*rows))]
             for row in rows:
                 self._rules.add(numbers[state], row)
         return (numbers[0],)
 
 
-def _by_target(edges: Edges) -> dict[int, Charset]:
+def _by_target(edges: Transitions) -> dict[int, Charset]:
     out: dict[int, list[tuple[int, int]]] = {}
     for lo, hi, to in edges:
         out.setdefault(to, []).append((lo, hi))
     return {to: tuple(pairs) for to, pairs in out.items()}
 
 
-class _Writer:
+class _DfaWriter:
     """The states of one automaton as rules; a run of single letters is one literal."""
 
-    def __init__(self, rules: Rules, table: Table, char: Callable[[Charset], int]) -> None:
+    def __init__(self, rules: Rules, table: Dfa, char: Callable[[Charset], int]) -> None:
         self._rules = rules
         self._char = char
         self._accepting, self._edges = table
         self._numbers: dict[int, int] = {}
-        self._rows: dict[int, Row] = {}
+        self._rows: dict[int, Symbols] = {}
         self._todo: list[int] = []
 
-    def start(self) -> Row:
+    def start(self) -> Symbols:
         row = self._after(0, "")
         while self._todo:
             state = self._todo.pop()
@@ -288,17 +288,17 @@ class _Writer:
                     self._rules.add(rule, out)
         return row
 
-    def _steps(self, to: int, chars: Charset) -> list[Row]:
+    def _steps(self, to: int, chars: Charset) -> list[Symbols]:
         if len(chars) == 1 and chars[0][0] == chars[0][1]:
             return [self._after(to, chr(chars[0][0]))]
         pieces = spellings(chars)
-        if len(pieces) == 1 and len(pieces[0]) <= _SHORT_CLASS:
+        if len(pieces) == 1 and len(pieces[0]) <= _MAX_INLINE_CLASS_CHARS:
             return [(pieces[0], *self._after(to, ""))]
         return [(self._char(chars), *self._after(to, ""))]
 
-    def _after(self, state: int, text: str) -> Row:
+    def _after(self, state: int, text: str) -> Symbols:
         """What follows on the way into a state, with the letters that lead there and on."""
-        while not self._accepting[state] and len(self._edges[state]) == 1 and len(text) < _MAX_CHAIN:
+        while not self._accepting[state] and len(self._edges[state]) == 1 and len(text) < _MAX_LITERAL_CHARS:
             lo, hi, to = self._edges[state][0]
             if lo != hi or to == state:
                 break
@@ -307,18 +307,18 @@ class _Writer:
             return self._into(state)
         return (literal(escaped(text)), *self._into(state))
 
-    def _into(self, state: int) -> Row:
+    def _into(self, state: int) -> Symbols:
         """What follows in a state."""
         row = self._rows.get(state)
         if row is None:
             row = self._rows[state] = self._first(state)
         return row
 
-    def _first(self, state: int) -> Row:
+    def _first(self, state: int) -> Symbols:
         """The same, when it is asked for the first time."""
         if not self._edges[state]:
             return (QUOTE,)
-        if self._accepting[state] and is_everything(self._edges[state], state):
+        if self._accepting[state] and leads_all_to(self._edges[state], state):
             return ("chars",)
         self._numbers[state] = rule = self._rules.new()
         self._todo.append(state)

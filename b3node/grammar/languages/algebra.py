@@ -19,11 +19,11 @@ from typing import Any, Final
 from b3node.grammar.languages.charset import ANY, LAST, Charset, intersection, union
 
 Lang = int
-Edges = tuple[tuple[int, int, Lang], ...]
-Table = tuple[tuple[bool, ...], tuple[Edges, ...]]
+Transitions = tuple[tuple[int, int, Lang], ...]
+Dfa = tuple[tuple[bool, ...], tuple[Transitions, ...]]
 """An automaton as (accepting, edges) by state; state 0 is the start."""
 
-Key = tuple[Any, ...]
+Expression = tuple[Any, ...]
 """An expression: its operator, then what the operator takes (see `Algebra._derive` for what that is)."""
 
 VOID: Final[Lang] = 0
@@ -51,16 +51,16 @@ class Algebra:
     def __init__(self, limit: int = 60_000, spend: Callable[[int], None] | None = None) -> None:
         self._limit = limit
         self._spend = spend
-        self._ids: dict[Key, Lang] = {}
-        self._keys: list[Key] = []
-        self._edges: dict[Lang, Edges] = {}
+        self._ids: dict[Expression, Lang] = {}
+        self._keys: list[Expression] = []
+        self._edges: dict[Lang, Transitions] = {}
         self._nullable: dict[Lang, bool] = {}
-        self._tables: list[Table] = []
-        self._table_ids: dict[Table, int] = {}
+        self._dfas: list[Dfa] = []
+        self._dfa_ids: dict[Dfa, int] = {}
         for key in (("void",), ("empty",), ("all",)):
             self._intern(key)
 
-    def _intern(self, key: Key) -> Lang:
+    def _intern(self, key: Expression) -> Lang:
         found = self._ids.get(key)
         if found is not None:
             return found
@@ -70,7 +70,7 @@ class Algebra:
         self._ids[key] = number = len(self._keys) - 1
         return number
 
-    def kind(self, lang: Lang) -> Key:
+    def expression(self, lang: Lang) -> Expression:
         """The expression behind a number: (operator, operands...)."""
         return self._keys[lang]
 
@@ -194,12 +194,12 @@ class Algebra:
             return self.repeat(key[1], key[2] * low, -1)
         return self._intern((_REP, part, 0 if self.nullable(part) else low, high))
 
-    def table(self, table: Table, state: int = 0) -> Lang:
+    def from_dfa(self, dfa: Dfa, state: int = 0) -> Lang:
         """The language of a finished automaton, which is minimal, from `state` on."""
-        index = self._table_ids.setdefault(table, len(self._tables))
-        if index == len(self._tables):
-            self._tables.append(table)
-        return self._intern((_DFA, index, state)) if table[0] else VOID
+        index = self._dfa_ids.setdefault(dfa, len(self._dfas))
+        if index == len(self._dfas):
+            self._dfas.append(dfa)
+        return self._intern((_DFA, index, state)) if dfa[0] else VOID
 
     # ---------------------------------------------------------------------------------- reading
     def charset(self, lang: Lang) -> Charset:
@@ -208,12 +208,12 @@ class Algebra:
         found: Charset = key[1] if key[0] == _SET else ()
         return found
 
-    def whole_table(self, lang: Lang) -> Table | None:
+    def dfa_of(self, lang: Lang) -> Dfa | None:
         """The automaton that an expression is the language of from its start, or None."""
         key = self._keys[lang]
-        return self._tables[key[1]] if key[0] == _DFA and key[2] == 0 else None
+        return self._dfas[key[1]] if key[0] == _DFA and key[2] == 0 else None
 
-    def parts(self, lang: Lang) -> tuple[Lang, ...]:
+    def operands(self, lang: Lang) -> tuple[Lang, ...]:
         """The expressions that an intersection or union is made of."""
         key = self._keys[lang]
         return key[1] if key[0] in {_AND, _OR} else (lang,)
@@ -252,22 +252,22 @@ class Algebra:
             case "rep":
                 return key[2] == 0 or self.nullable(key[1])
             case "dfa":
-                return self._tables[key[1]][0][key[2]]
+                return self._dfas[key[1]][0][key[2]]
             case _:
                 return False
 
-    def edges(self, lang: Lang) -> Edges:
+    def edges(self, lang: Lang) -> Transitions:
         """The derivatives of the language by every code point."""
         found = self._edges.get(lang)
         if found is None:
             found = self._edges[lang] = self._derive(lang)
         return found
 
-    def _derive(self, lang: Lang) -> Edges:
+    def _derive(self, lang: Lang) -> Transitions:
         key = self._keys[lang]
         match key[0]:
             case "all":
-                return everything(ALL)
+                return all_to(ALL)
             case "set":
                 return tuple((lo, hi, EMPTY) for lo, hi in self.charset(lang))
             case "cat":
@@ -277,25 +277,27 @@ class Algebra:
             case "and":
                 return self._fold([self.edges(part) for part in key[1]], self.both)
             case "not":
-                return joined((lo, hi, self.negate(to)) for lo, hi, to in filled(self.edges(key[1])))
+                return merge_adjacent(
+                    (lo, hi, self.negate(to)) for lo, hi, to in complete_edges(self.edges(key[1]))
+                )
             case "rep":
                 return self._derive_repeat(key[1], key[2], key[3])
             case "dfa":
                 index = key[1]
-                rows = self._tables[index][1][key[2]]
+                rows = self._dfas[index][1][key[2]]
                 return tuple((lo, hi, self._intern((_DFA, index, to))) for lo, hi, to in rows)
             case _:
                 return ()
 
-    def _derive_cat(self, a: Lang, b: Lang) -> Edges:
-        first = joined((lo, hi, self._cat2(to, b)) for lo, hi, to in self.edges(a))
+    def _derive_cat(self, a: Lang, b: Lang) -> Transitions:
+        first = merge_adjacent((lo, hi, self._cat2(to, b)) for lo, hi, to in self.edges(a))
         return self._fold([first, self.edges(b)], self.either) if self.nullable(a) else first
 
-    def _derive_repeat(self, part: Lang, low: int, high: int) -> Edges:
+    def _derive_repeat(self, part: Lang, low: int, high: int) -> Transitions:
         rest = self.repeat(part, max(low - 1, 0), high - 1 if high > 0 else -1)
-        return joined((lo, hi, self._cat2(to, rest)) for lo, hi, to in self.edges(part))
+        return merge_adjacent((lo, hi, self._cat2(to, rest)) for lo, hi, to in self.edges(part))
 
-    def _fold(self, rows: Sequence[Edges], join: Callable[[Iterable[Lang]], Lang]) -> Edges:
+    def _fold(self, rows: Sequence[Transitions], join: Callable[[Iterable[Lang]], Lang]) -> Transitions:
         """One edge list out of several: `join` gets the targets on every piece where any list has an edge."""
         conjunction = join == self.both
         if len(rows) == 1:
@@ -317,7 +319,7 @@ class Algebra:
             if key not in memo:
                 memo[key] = join(key)
             out.append((start, stop - 1, memo[key]))
-        return joined(out)
+        return merge_adjacent(out)
 
     def step(self, lang: Lang, point: int) -> Lang:
         """What is left of the language after one code point."""
@@ -335,7 +337,7 @@ class Algebra:
         return self.nullable(lang)
 
 
-def joined(rows: Iterable[tuple[int, int, int]], void: int = VOID) -> Edges:
+def merge_adjacent(rows: Iterable[tuple[int, int, int]], void: int = VOID) -> Transitions:
     """Edges in their order, those to `void` left out, neighbours that lead to the same state made one."""
     out: list[tuple[int, int, int]] = []
     for lo, hi, to in rows:
@@ -348,7 +350,7 @@ def joined(rows: Iterable[tuple[int, int, int]], void: int = VOID) -> Edges:
     return tuple(out)
 
 
-def filled(rows: Edges, void: Lang = VOID) -> list[tuple[int, int, Lang]]:
+def complete_edges(rows: Transitions, void: Lang = VOID) -> list[tuple[int, int, Lang]]:
     """The same edges with explicit ones to `void` wherever the universe has no edge."""
     out: list[tuple[int, int, Lang]] = []
     start = 0
@@ -368,11 +370,11 @@ def _gap(start: int, stop: int, void: Lang) -> list[tuple[int, int, Lang]]:
     return [(lo, hi, void) for lo, hi in pieces if lo <= hi]
 
 
-def is_everything(row: Edges, to: Lang) -> bool:
+def leads_all_to(row: Transitions, to: Lang) -> bool:
     """Whether edges lead to one place, whatever comes."""
-    return len(row) == len(ANY) and row == everything(to)
+    return len(row) == len(ANY) and row == all_to(to)
 
 
-def everything(to: Lang) -> Edges:
+def all_to(to: Lang) -> Transitions:
     """Edges to one place, whatever comes."""
     return tuple([(lo, hi, to) for lo, hi in ANY])

@@ -12,32 +12,32 @@ from typing import Final
 from b3node.grammar.languages.algebra import (
     VOID,
     Algebra,
-    Edges,
+    Dfa,
     Lang,
-    Table,
     TooLarge,
-    everything,
-    filled,
-    is_everything,
-    joined,
+    Transitions,
+    all_to,
+    complete_edges,
+    leads_all_to,
+    merge_adjacent,
 )
 
-NOTHING: Table = ((), ())
+VOID_DFA: Dfa = ((), ())
 
 
-def build(algebra: Algebra, lang: Lang, limit: int = 4_000) -> Table:
+def build(algebra: Algebra, lang: Lang, limit: int = 4_000) -> Dfa:
     """The minimal automaton of `lang`.
 
     Raises:
         TooLarge: more than `limit` states before minimizing, or the algebra is full.
     """
-    known = _known(algebra, lang)
+    known = _existing(algebra, lang)
     if known is not None:
         if len(known[0]) > limit:
             raise TooLarge
         return known
     numbers, order = {lang: 0}, [lang]
-    rows: list[Edges] = []
+    rows: list[Transitions] = []
     for at in order:  # grows while it is walked
         row = []
         for lo, hi, to in algebra.edges(at):
@@ -48,30 +48,30 @@ def build(algebra: Algebra, lang: Lang, limit: int = 4_000) -> Table:
                 order.append(to)
             row.append((lo, hi, numbers[to]))
         rows.append(tuple(row))
-    return reduced([algebra.nullable(at) for at in order], rows)
+    return minimized([algebra.nullable(at) for at in order], rows)
 
 
-def _known(algebra: Algebra, lang: Lang) -> Table | None:
+def _existing(algebra: Algebra, lang: Lang) -> Dfa | None:
     """The automaton of a language that is one already, or of the complement of such a one; else None."""
-    table = algebra.whole_table(lang)
-    if table is None and algebra.kind(lang)[0] == "not":
-        inner = algebra.whole_table(algebra.kind(lang)[1])
+    table = algebra.dfa_of(lang)
+    if table is None and algebra.expression(lang)[0] == "not":
+        inner = algebra.dfa_of(algebra.expression(lang)[1])
         return None if inner is None else complement(inner)
     return table
 
 
-def complement(table: Table) -> Table:
+def complement(table: Dfa) -> Dfa:
     """The minimal automaton of the strings that a minimal one does not accept."""
     accepting, rows = table
     free = len(rows)
-    dead = next((i for i, row in enumerate(rows) if accepting[i] and is_everything(row, i)), -1)
-    full = [tuple([edge for edge in filled(row, free) if edge[2] != dead]) for row in rows]
+    dead = next((i for i, row in enumerate(rows) if accepting[i] and leads_all_to(row, i)), -1)
+    full = [tuple([edge for edge in complete_edges(row, free) if edge[2] != dead]) for row in rows]
     if dead == 0:
-        return NOTHING
-    return ordered([*(not each for each in accepting), True], [*full, everything(free)])
+        return VOID_DFA
+    return renumbered([*(not each for each in accepting), True], [*full, all_to(free)])
 
 
-def reduced(accepting: list[bool], rows: list[Edges]) -> Table:
+def minimized(accepting: list[bool], rows: list[Transitions]) -> Dfa:
     """The minimal automaton of the strings that an automaton accepts.
 
     Partition refinement: a block is split again only where a state leads into a block that was split.
@@ -79,7 +79,7 @@ def reduced(accepting: list[bool], rows: list[Edges]) -> Table:
     back = predecessors(rows)
     alive = _alive(accepting, back)
     if not alive[0]:
-        return NOTHING
+        return VOID_DFA
     block = [int(accept) if alive[i] else -1 for i, accept in enumerate(accepting)]
     members = {name: {i for i, each in enumerate(block) if each == name} for name in (0, 1)}
     dirty = members[0] | members[1]
@@ -98,20 +98,20 @@ def reduced(accepting: list[bool], rows: list[Edges]) -> Table:
     return _numbered(accepting, rows, block)
 
 
-def _split(rows: list[Edges], block: list[int], group: set[int], dirty: set[int]) -> list[set[int]]:
+def _split(rows: list[Transitions], block: list[int], group: set[int], dirty: set[int]) -> list[set[int]]:
     """The parts that leave a block: all but the largest, or but the one that the untouched states are in."""
-    parts: dict[Edges, set[int]] = {}
+    parts: dict[Transitions, set[int]] = {}
     for i in dirty:
-        parts.setdefault(_merged(rows[i], block), set()).add(i)
+        parts.setdefault(_to_blocks(rows[i], block), set()).add(i)
     if len(dirty) < len(group):
         rest = next(i for i in group if i not in dirty)
-        parts.pop(_merged(rows[rest], block), None)
+        parts.pop(_to_blocks(rows[rest], block), None)
     else:
         parts.pop(max(parts, key=lambda key: len(parts[key])))
     return list(parts.values())
 
 
-def predecessors(rows: list[Edges]) -> list[list[int]]:
+def predecessors(rows: list[Transitions]) -> list[list[int]]:
     """For each state those that have an edge to it."""
     back: list[list[int]] = [[] for _ in rows]
     for i, row in enumerate(rows):
@@ -120,9 +120,9 @@ def predecessors(rows: list[Edges]) -> list[list[int]]:
     return back
 
 
-def _merged(row: Edges, block: list[int]) -> Edges:
+def _to_blocks(row: Transitions, block: list[int]) -> Transitions:
     """Edges to blocks of states instead of states; a dead state is in none (-1)."""
-    return joined(((lo, hi, block[state]) for lo, hi, state in row), -1)
+    return merge_adjacent(((lo, hi, block[state]) for lo, hi, state in row), -1)
 
 
 def _alive(accepting: list[bool], back: list[list[int]]) -> list[bool]:
@@ -136,13 +136,13 @@ def _alive(accepting: list[bool], back: list[list[int]]) -> list[bool]:
     return alive
 
 
-def _numbered(accepting: list[bool], rows: list[Edges], block: list[int]) -> Table:
+def _numbered(accepting: list[bool], rows: list[Transitions], block: list[int]) -> Dfa:
     member = {number: i for i, number in reversed(list(enumerate(block)))}
     numbers, order = {block[0]: 0}, [block[0]]
     out = []
     for at in order:  # grows while it is walked
         row = []
-        for lo, hi, to in _merged(rows[member[at]], block):
+        for lo, hi, to in _to_blocks(rows[member[at]], block):
             if to not in numbers:
                 numbers[to] = len(order)
                 order.append(to)
@@ -151,7 +151,7 @@ def _numbered(accepting: list[bool], rows: list[Edges], block: list[int]) -> Tab
     return tuple(accepting[member[at]] for at in order), tuple(out)
 
 
-def ordered(accepting: list[bool], rows: list[Edges], start: int = 0) -> Table:
+def renumbered(accepting: list[bool], rows: list[Transitions], start: int = 0) -> Dfa:
     """An automaton numbered breadth first from its start."""
     numbers, order = {start: 0}, [start]
     out = []
@@ -183,7 +183,7 @@ def is_void(algebra: Algebra, lang: Lang, limit: int = 4_000) -> bool:
     return True
 
 
-def lengths(table: Table) -> tuple[int, int]:
+def length_range(table: Dfa) -> tuple[int, int]:
     """The shortest and the longest length of the accepted strings; a longest of -1 is no bound."""
     accepting, rows = table
     depth, level, shortest = 0, {0}, -1
@@ -195,12 +195,12 @@ def lengths(table: Table) -> tuple[int, int]:
     return shortest, -1 if level else depth - 1
 
 
-def strings(table: Table, limit: int) -> list[str] | None:
+def accepted_strings(table: Dfa, limit: int) -> list[str] | None:
     """All accepted strings in order, when there are at most `limit`; else None."""
     accepting, rows = table
     if not rows:
         return []
-    if lengths(table)[1] < 0:
+    if length_range(table)[1] < 0:
         return None
     out: list[str] = []
     todo = [(0, "")]
@@ -216,29 +216,29 @@ def strings(table: Table, limit: int) -> list[str] | None:
     return sorted(out)
 
 
-def words(texts: list[str]) -> Table:
+def from_strings(texts: list[str]) -> Dfa:
     """The minimal automaton of a finite list of strings."""
     group = sorted({text for text in texts if _SURROGATE.search(text) is None})
     if not group:
-        return NOTHING
-    known: dict[tuple[bool, Edges], int] = {}
-    path: list[_Open] = [_Open()]
+        return VOID_DFA
+    known: dict[tuple[bool, Transitions], int] = {}
+    path: list[_OpenState] = [_OpenState()]
     before = ""
     for text in group:
-        alike = _alike(before, text)
+        alike = common_prefix(before, text)
         _close(path, before, alike, known)
-        path += [_Open() for _ in text[alike:]]
+        path += [_OpenState() for _ in text[alike:]]
         path[-1].accepting = True
         before = text
     _close(path, before, 0, known)
     start = known.setdefault((path[0].accepting, tuple(path[0].edges)), len(known))
-    return ordered([accept for accept, _ in known], [row for _, row in known], start)
+    return renumbered([accept for accept, _ in known], [row for _, row in known], start)
 
 
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
-class _Open:
+class _OpenState:
     """A state on the way of the word that was read last: later words may still add to it."""
 
     def __init__(self) -> None:
@@ -246,13 +246,13 @@ class _Open:
         self.edges: list[tuple[int, int, int]] = []
 
 
-def _alike(one: str, other: str) -> int:
+def common_prefix(one: str, other: str) -> int:
     """Letters that two words begin with alike."""
     most = min(len(one), len(other))
     return next((i for i in range(most) if one[i] != other[i]), most)
 
 
-def _close(path: list[_Open], word: str, depth: int, known: dict[tuple[bool, Edges], int]) -> None:
+def _close(path: list[_OpenState], word: str, depth: int, known: dict[tuple[bool, Transitions], int]) -> None:
     """Numbers the states of a word behind its first `depth` letters: no later word goes through them."""
     while len(path) > depth + 1:
         last = path.pop()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from b3node.grammar.languages.algebra import Edges, Table, TooLarge, joined
-from b3node.grammar.languages.automaton import NOTHING, ordered, predecessors, reduced
+from b3node.grammar.languages.algebra import Dfa, TooLarge, Transitions, merge_adjacent
+from b3node.grammar.languages.automaton import VOID_DFA, minimized, predecessors, renumbered
 
 
-def within(table: Table, low: int, high: int, limit: int) -> Table:
+def with_length(table: Dfa, low: int, high: int, limit: int) -> Dfa:
     """The minimal automaton of those accepted strings that have from `low` to `high` (-1: any number of) characters.
 
     Raises:
@@ -14,24 +14,24 @@ def within(table: Table, low: int, high: int, limit: int) -> Table:
     """
     accepting, rows = table
     layers = _layers(rows, low, high, limit)
-    known: dict[tuple[bool, Edges], int] = {}
+    known: dict[tuple[bool, Transitions], int] = {}
     below: dict[int, int] = {}
     if high < 0:
         below = {i: known.setdefault(state, i) for i, state in enumerate(zip(accepting, rows, strict=True))}
     for length in range(len(layers) - 1, -1, -1):
         here: dict[int, int] = {}
         for state in layers[length]:
-            row = _led(rows[state], below)
+            row = _edges_into(rows[state], below)
             accept = accepting[state] and length >= low
             if row or accept:
                 here[state] = known.setdefault((accept, row), len(known))
         below = here
     if 0 not in below:
-        return NOTHING
-    return ordered([accept for accept, _ in known], [row for _, row in known], below[0])
+        return VOID_DFA
+    return renumbered([accept for accept, _ in known], [row for _, row in known], below[0])
 
 
-def _layers(rows: tuple[Edges, ...], low: int, high: int, limit: int) -> list[set[int]]:
+def _layers(rows: tuple[Transitions, ...], low: int, high: int, limit: int) -> list[set[int]]:
     """For each length that is counted, the states in which a string of that length may be."""
     out, total = [{0}], 1 if high >= 0 else len(rows)
     for _ in range(high if high >= 0 else low):
@@ -42,12 +42,12 @@ def _layers(rows: tuple[Edges, ...], low: int, high: int, limit: int) -> list[se
     return out if high >= 0 else out[:-1]
 
 
-def _led(row: Edges, below: dict[int, int]) -> Edges:
+def _edges_into(row: Transitions, below: dict[int, int]) -> Transitions:
     """Edges to where the states that they lead to are in the next layer."""
-    return joined(((lo, hi, below.get(state, -1)) for lo, hi, state in row), -1)
+    return merge_adjacent(((lo, hi, below.get(state, -1)) for lo, hi, state in row), -1)
 
 
-def narrowed(table: Table, longest: int, limit: int) -> Table:
+def narrowed_to_length(table: Dfa, longest: int, limit: int) -> Dfa:
     """An automaton of only such accepted strings as have at most `longest` characters, cheap to count.
 
     An exact count needs every state once for every length. Here the characters are counted afresh within each
@@ -58,21 +58,21 @@ def narrowed(table: Table, longest: int, limit: int) -> Table:
         TooLarge: the budget would be too small to be of use, or `limit` states do not suffice.
     """
     accepting, rows = table
-    loops = _loops(rows)
+    loops = _components(rows)
     sizes = [loops.count(name) for name in set(loops) if name >= 0]
     for budget in (longest, *(b for b in _BUDGETS if b < longest)):
         if budget * sum(sizes) <= limit and _longest_walk(rows, loops, budget) <= longest:
-            return _counted(accepting, rows, loops, budget)
+            return _unrolled(accepting, rows, loops, budget)
     raise TooLarge
 
 
 _BUDGETS = (1000, 800, 600, 500, 400, 320, 256, 200, 160, 126, 120, 100, 80, 64, 48, 40, 32, 24, 16, 12)
 
 
-def _loops(rows: tuple[Edges, ...]) -> list[int]:
+def _components(rows: tuple[Transitions, ...]) -> list[int]:
     """For each state the number of the loop (strongly connected part) it is in, or -1 when in none."""
     out, back, names = [-2] * len(rows), predecessors(list(rows)), 0
-    for root in reversed(_finished(rows)):
+    for root in reversed(_postorder(rows)):
         if out[root] != -2:
             continue
         part, todo = {root}, [root]
@@ -87,7 +87,7 @@ def _loops(rows: tuple[Edges, ...]) -> list[int]:
     return out
 
 
-def _finished(rows: tuple[Edges, ...]) -> list[int]:
+def _postorder(rows: tuple[Transitions, ...]) -> list[int]:
     """The states in the order in which a depth-first walk from the start leaves them."""
     out, seen = list[int](), {0}
     work = [(0, iter(rows[0]))]
@@ -104,7 +104,7 @@ def _finished(rows: tuple[Edges, ...]) -> list[int]:
     return out
 
 
-def _longest_walk(rows: tuple[Edges, ...], loops: list[int], budget: int) -> int:
+def _longest_walk(rows: tuple[Transitions, ...], loops: list[int], budget: int) -> int:
     """The longest string when each loop may be walked for `budget` characters."""
     best: dict[int, int] = {}
 
@@ -124,9 +124,11 @@ def _longest_walk(rows: tuple[Edges, ...], loops: list[int], budget: int) -> int
     return walk(loops[0] if loops[0] >= 0 else -2)
 
 
-def _counted(accepting: tuple[bool, ...], rows: tuple[Edges, ...], loops: list[int], budget: int) -> Table:
+def _unrolled(
+    accepting: tuple[bool, ...], rows: tuple[Transitions, ...], loops: list[int], budget: int
+) -> Dfa:
     numbers, order = {(0, 0): 0}, [(0, 0)]
-    out: list[Edges] = []
+    out: list[Transitions] = []
     for at, count in order:  # grows while it is walked
         row = []
         for lo, hi, to in rows[at]:
@@ -139,4 +141,4 @@ def _counted(accepting: tuple[bool, ...], rows: tuple[Edges, ...], loops: list[i
                 order.append(key)
             row.append((lo, hi, numbers[key]))
         out.append(tuple(row))
-    return reduced([accepting[at] for at, _ in order], out)
+    return minimized([accepting[at] for at, _ in order], out)

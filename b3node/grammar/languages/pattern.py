@@ -38,7 +38,7 @@ class Assertion:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Lookahead:
     """A lookahead; `wanted` is False for the negative one."""
 
     inner: Tree
@@ -46,7 +46,7 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class Sequence:
+class Concatenation:
     """Elements one after the other."""
 
     parts: tuple[Tree, ...]
@@ -68,7 +68,7 @@ class Repeat:
     high: int
 
 
-Tree = Chars | Assertion | Look | Sequence | Choice | Repeat
+Tree = Chars | Assertion | Lookahead | Concatenation | Choice | Repeat
 
 _CONTROL: Final = {"t": 9, "n": 10, "v": 11, "f": 12, "r": 13}
 _CLASSES: Final[dict[str, Charset]] = {
@@ -84,10 +84,10 @@ _HEX: Final = frozenset("0123456789abcdefABCDEF")
 
 def parse(source: str) -> Tree:
     """The tree of a pattern. Raises `PatternError` when it is none or holds what is not regular."""
-    return _Reader(source).whole()
+    return _PatternParser(source).whole()
 
 
-class _Reader:
+class _PatternParser:
     def __init__(self, source: str) -> None:
         self._text = source
         self._at = 0
@@ -128,7 +128,7 @@ class _Reader:
         parts: list[Tree] = []
         while self._at < len(self._text) and self._peek() not in {"|", ")"}:
             parts.append(self._term())
-        return parts[0] if len(parts) == 1 else Sequence(tuple(parts))
+        return parts[0] if len(parts) == 1 else Concatenation(tuple(parts))
 
     def _term(self) -> Tree:
         atom = self._atom()
@@ -178,7 +178,7 @@ class _Reader:
             case "{" if _is_count(self._text[self._at :].partition("}")[0].partition(",")[0]):
                 raise PatternError("a quantifier has nothing to repeat")
             case _:
-                return Chars(_of(ord(char)))
+                return Chars(_charset_of(ord(char)))
 
     def _group(self) -> Tree:
         look = None
@@ -196,7 +196,7 @@ class _Reader:
         inner = self._choice()
         if not self._take(")"):
             raise PatternError("a group is not closed")
-        return inner if look is None else Look(inner, look)
+        return inner if look is None else Lookahead(inner, look)
 
     def _group_name(self) -> None:
         name, found, _ = self._text[self._at :].partition(">")
@@ -213,7 +213,7 @@ class _Reader:
         if char == "k" and self._peek(2) == "k<":
             raise PatternError("back-references are not regular")
         found = self._class_escape()
-        return Chars(found if found is not None else _of(self._point()))
+        return Chars(found if found is not None else _charset_of(self._point()))
 
     def _class_escape(self) -> Charset | None:
         """The set of an escape that stands for several characters, else None with nothing taken."""
@@ -307,5 +307,5 @@ def _is_count(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) < 12
 
 
-def _of(point: int) -> Charset:
+def _charset_of(point: int) -> Charset:
     return charset.intersection(((point, point),), charset.ANY)

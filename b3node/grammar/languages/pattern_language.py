@@ -16,10 +16,10 @@ from b3node.grammar.languages.pattern import (
     Assertion,
     Chars,
     Choice,
-    Look,
+    Concatenation,
+    Lookahead,
     PatternError,
     Repeat,
-    Sequence,
     Tree,
     parse,
 )
@@ -39,11 +39,11 @@ def language(algebra: Algebra, source: str) -> Lang:
 
 def _search(algebra: Algebra, tree: Tree) -> Lang:
     """Strings with a match anywhere: at the start, or after something."""
-    at_start = _then(algebra, tree, ALL, start=True)
+    at_start = _followed_by(algebra, tree, ALL, start=True)
     if _needs_start(tree):
         return at_start
-    inside = _then(algebra, tree, ALL, start=False)
-    if inside == at_start or not _mentions_start(tree):
+    inside = _followed_by(algebra, tree, ALL, start=False)
+    if inside == at_start or not _has_start_anchor(tree):
         return algebra.cat(ALL, inside)
     some = algebra.repeat(algebra.chars(charset.ANY), 1)
     return algebra.either([at_start, algebra.cat(some, inside)])
@@ -54,7 +54,7 @@ def _needs_start(tree: Tree) -> bool:
     match tree:
         case Assertion(start):
             return start
-        case Sequence(parts):
+        case Concatenation(parts):
             return bool(parts) and _needs_start(parts[0])
         case Choice(options):
             return all(_needs_start(option) for option in options)
@@ -62,19 +62,19 @@ def _needs_start(tree: Tree) -> bool:
             return False
 
 
-def _mentions_start(tree: Tree) -> bool:
+def _has_start_anchor(tree: Tree) -> bool:
     match tree:
         case Assertion(start):
             return start
-        case Sequence(parts) | Choice(parts):
-            return any(_mentions_start(part) for part in parts)
-        case Repeat(inner, _, _) | Look(inner, _):
-            return _mentions_start(inner)
+        case Concatenation(parts) | Choice(parts):
+            return any(_has_start_anchor(part) for part in parts)
+        case Repeat(inner, _, _) | Lookahead(inner, _):
+            return _has_start_anchor(inner)
         case _:
             return False
 
 
-def _then(algebra: Algebra, tree: Tree, rest: Lang, *, start: bool) -> Lang:
+def _followed_by(algebra: Algebra, tree: Tree, rest: Lang, *, start: bool) -> Lang:
     """What the string may be from here on when `tree` matches here and `rest` follows.
 
     `start` tells whether this is the beginning of the string.
@@ -84,63 +84,63 @@ def _then(algebra: Algebra, tree: Tree, rest: Lang, *, start: bool) -> Lang:
             if is_start:
                 return rest if start else VOID
             return algebra.both([rest, EMPTY])
-        case Look(inner, wanted):
-            ahead = _then(algebra, inner, ALL, start=start)
+        case Lookahead(inner, wanted):
+            ahead = _followed_by(algebra, inner, ALL, start=start)
             return algebra.both([rest, ahead if wanted else algebra.negate(ahead)])
         case Choice(options):
-            return algebra.either(_then(algebra, option, rest, start=start) for option in options)
-        case Sequence(parts):
-            return _then_sequence(algebra, parts, rest, start=start)
-        case Repeat(inner, low, high) if not _pure(inner):
-            return _then_unrolled(algebra, tree, rest, (low, high), start=start)
+            return algebra.either(_followed_by(algebra, option, rest, start=start) for option in options)
+        case Concatenation(parts):
+            return _sequence_followed_by(algebra, parts, rest, start=start)
+        case Repeat(inner, low, high) if not _is_assertion_free(inner):
+            return _repeat_followed_by(algebra, tree, rest, (low, high), start=start)
         case _:
-            return algebra.cat(_plain(algebra, tree), rest)
+            return algebra.cat(_plain_language(algebra, tree), rest)
 
 
-def _then_sequence(algebra: Algebra, parts: tuple[Tree, ...], rest: Lang, *, start: bool) -> Lang:
+def _sequence_followed_by(algebra: Algebra, parts: tuple[Tree, ...], rest: Lang, *, start: bool) -> Lang:
     starts = []
     for part in parts:
         starts.append(start)
         start = start and _zero_width(part)
     for i in range(len(parts) - 1, -1, -1):
-        late = i > 0 and starts[0] and not starts[i] and _mentions_start(parts[i])
+        late = i > 0 and starts[0] and not starts[i] and _has_start_anchor(parts[i])
         if late and all(_may_be_empty(part) for part in parts[:i]):
             raise PatternError("a ^ stands after something that may be empty")
-        rest = _then(algebra, parts[i], rest, start=starts[i])
+        rest = _followed_by(algebra, parts[i], rest, start=starts[i])
     return rest
 
 
-def _then_unrolled(
+def _repeat_followed_by(
     algebra: Algebra, tree: Repeat, rest: Lang, bounds: tuple[int, int], *, start: bool
 ) -> Lang:
     low, high = bounds
-    if not 0 <= high <= MAX_UNROLLED or (start and high > 1 and _mentions_start(tree.inner)):
+    if not 0 <= high <= MAX_UNROLLED or (start and high > 1 and _has_start_anchor(tree.inner)):
         raise PatternError("an assertion stands inside a repetition")
     out = rest
     for left in range(high):
-        once = _then(algebra, tree.inner, out, start=start)
+        once = _followed_by(algebra, tree.inner, out, start=start)
         out = once if high - left <= low else algebra.either([once, rest])
     return out
 
 
-def _pure(tree: Tree) -> bool:
+def _is_assertion_free(tree: Tree) -> bool:
     """Whether the tree holds no assertion, so that it is a language by itself."""
     match tree:
         case Chars():
             return True
-        case Sequence(parts) | Choice(parts):
-            return all(_pure(part) for part in parts)
+        case Concatenation(parts) | Choice(parts):
+            return all(_is_assertion_free(part) for part in parts)
         case Repeat(inner, _, _):
-            return _pure(inner)
+            return _is_assertion_free(inner)
         case _:
             return False
 
 
 def _zero_width(tree: Tree) -> bool:
     match tree:
-        case Assertion() | Look():
+        case Assertion() | Lookahead():
             return True
-        case Sequence(parts) | Choice(parts):
+        case Concatenation(parts) | Choice(parts):
             return all(_zero_width(part) for part in parts)
         case _:
             return False
@@ -150,7 +150,7 @@ def _may_be_empty(tree: Tree) -> bool:
     match tree:
         case Chars():
             return False
-        case Sequence(parts):
+        case Concatenation(parts):
             return all(_may_be_empty(part) for part in parts)
         case Choice(options):
             return any(_may_be_empty(option) for option in options)
@@ -160,15 +160,15 @@ def _may_be_empty(tree: Tree) -> bool:
             return True
 
 
-def _plain(algebra: Algebra, tree: Tree) -> Lang:
+def _plain_language(algebra: Algebra, tree: Tree) -> Lang:
     match tree:
         case Chars(chars):
             return algebra.chars(chars)
-        case Sequence(parts):
-            return algebra.cat(EMPTY, *(_plain(algebra, part) for part in parts))
+        case Concatenation(parts):
+            return algebra.cat(EMPTY, *(_plain_language(algebra, part) for part in parts))
         case Choice(options):
-            return algebra.either(_plain(algebra, option) for option in options)
+            return algebra.either(_plain_language(algebra, option) for option in options)
         case Repeat(inner, low, high):
-            return algebra.repeat(_plain(algebra, inner), low, high)
+            return algebra.repeat(_plain_language(algebra, inner), low, high)
         case _:
             raise PatternError("an assertion stands inside a repetition")

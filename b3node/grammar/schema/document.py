@@ -19,7 +19,7 @@ import msgspec
 
 from b3node.grammar.inexact import Inexact, child
 
-Schema = bool | dict[str, object]
+JsonSchema = bool | dict[str, object]
 
 ANNOTATIONS: Final = frozenset({
     "$comment", "$schema", "default", "deprecated", "description", "example", "examples", "readOnly", "title",
@@ -38,13 +38,13 @@ _NAMING: Final = frozenset({"$anchor", "$dynamicAnchor", "$id", "id"})
 _OLD: Final = re.compile(r"draft-0?[34567]\b")
 
 
-class Node(msgspec.Struct, frozen=True):
+class Subschema(msgspec.Struct, frozen=True):
     """A subschema in its place: what it says, where it stands, what its references are relative to.
 
     `scope` lists the resources passed on the way here, outermost first, and only where it matters.
     """
 
-    value: Schema
+    value: JsonSchema
     pointer: str
     base: str
     scope: tuple[str, ...]
@@ -61,7 +61,7 @@ class Document:
     """
 
     def __init__(self, root: object) -> None:
-        self._nodes: list[Node] = [Node(True, "", "", ())]
+        self._nodes: list[Subschema] = [Subschema(True, "", "", ())]
         self._by_key: dict[object, int] = {}
         self._prints: dict[object, int] = {}
         self._print_of: dict[int, tuple[int, object]] = {}
@@ -148,11 +148,11 @@ class Document:
         return url if url in self._resources else base
 
     # ------------------------------------------------------------------------------------ nodes
-    def __getitem__(self, number: int) -> Node:
+    def __getitem__(self, number: int) -> Subschema:
         """The node with a number."""
         return self._nodes[number]
 
-    def intern(self, value: Schema, pointer: str, base: str, scope: tuple[str, ...] = ()) -> int:
+    def intern(self, value: JsonSchema, pointer: str, base: str, scope: tuple[str, ...] = ()) -> int:
         """The number of a subschema, the same for equal ones; `true` and `{}` are 0.
 
         `base` is the resource around it; an `$id` of its own is entered here.
@@ -164,10 +164,10 @@ class Document:
         number = self._by_key.get(key)
         if number is None:
             number = self._by_key[key] = len(self._nodes)
-            self._nodes.append(Node(value, pointer, base, scope))
+            self._nodes.append(Subschema(value, pointer, base, scope))
         return number
 
-    def _around(self, value: Schema, base: str, scope: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    def _around(self, value: JsonSchema, base: str, scope: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
         """The resource and the scope of a subschema, which may have a name of its own."""
         base = self._base_within(value, base)
         return base, (*scope, base) if self._scoped and base not in scope else scope
@@ -232,7 +232,7 @@ class Document:
             self._refs[key] = self.intern(schema_at(value, where), where, inner, node.scope)
         return self._refs[key]
 
-    def _dynamic_base(self, node: Node, url: str, anchor: str) -> str:
+    def _dynamic_base(self, node: Subschema, url: str, anchor: str) -> str:
         """The outermost resource of the dynamic scope with that dynamic anchor."""
         if (url, anchor) in self._dynamic:
             for base in node.scope:
@@ -269,7 +269,7 @@ class Document:
         return value, where, base
 
 
-def schema_at(value: object, pointer: str) -> Schema:
+def schema_at(value: object, pointer: str) -> JsonSchema:
     """`value` as a schema. Raises `Inexact` when it is none."""
     if isinstance(value, bool | dict):
         return value

@@ -2,41 +2,39 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 import msgspec
 
+from b3node.contract.tools import MAX_SCHEMA_BYTES, MAX_SCHEMA_LEVELS
 from b3node.errors import Refusal
+from b3node.gbnf import MAX_GRAMMAR_BYTES, MAX_REPEATS, count_repeats
 from b3node.grammar.inexact import Inexact
 from b3node.grammar.schema.document import below, children
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class SchemaLimits(msgspec.Struct, frozen=True, kw_only=True):
     """The bounds of one compilation (contract decisions, "Schemas"; security R42).
 
     Sizes are in bytes of UTF-8; `steps` bounds the time, at some microseconds each (see `Budget`); `repeats` is
     the sum of all counts, each of which the engine writes out.
     """
 
-    schema_bytes: int = 64 * 1024
-    depth: int = 32
+    schema_bytes: int = MAX_SCHEMA_BYTES
+    depth: int = MAX_SCHEMA_LEVELS
     subschemas: int = 2_000
     properties: int = 500
     listed: int = 1_000
     steps: int = 100_000
-    grammar_bytes: int = 256 * 1024
+    grammar_bytes: int = MAX_GRAMMAR_BYTES
     rules: int = 20_000
     printed_rules: int = 5_000
     states: int = 4_000
     expressions: int = 60_000
-    repeats: int = 50_000
+    repeats: int = MAX_REPEATS
 
 
-LIMITS: Final = Limits()
-
-
-_REPEAT: Final = re.compile(r"\{(\d+)(?:,(\d*))?\}")
+LIMITS: Final = SchemaLimits()
 
 
 def refusal(error: Inexact, param: str | None) -> Refusal:
@@ -46,20 +44,15 @@ def refusal(error: Inexact, param: str | None) -> Refusal:
     return Refusal("invalid_request", f"The schema cannot be enforced at {shown}: {error.why}.", param=param)
 
 
-def check_printed(text: str, limits: Limits) -> None:
+def check_printed(text: str, limits: SchemaLimits) -> None:
     """Nothing, when a grammar is within the bounds of its size. Raises `Inexact` otherwise."""
     if len(text.encode()) > limits.grammar_bytes or text.count("\n") > limits.printed_rules:
         raise Inexact("", f"the grammar would be larger than {limits.grammar_bytes // 1024} KiB")
-    if repeats(text) > limits.repeats:
+    if count_repeats(text) > limits.repeats:
         raise Inexact("", f"the lengths and counts of the grammar sum up to more than {limits.repeats}")
 
 
-def repeats(text: str) -> int:
-    """The sum of all counts of a grammar."""
-    return sum(int(most or least) for least, most in _REPEAT.findall(text))
-
-
-def check_size(schema: object, limits: Limits) -> None:
+def check_size(schema: object, limits: SchemaLimits) -> None:
     """Nothing, when a schema is within the bounds of its size. Raises `Inexact` otherwise."""
     try:
         size = len(msgspec.json.encode(schema))
@@ -81,7 +74,7 @@ def _depth(value: object, limit: int) -> int:
     return min(depth, limit)
 
 
-def _check_counts(schema: object, limits: Limits) -> None:
+def _check_counts(schema: object, limits: SchemaLimits) -> None:
     """The numbers of subschemas, of properties and of listed values."""
     if _is_small(schema, limits):
         return
@@ -99,7 +92,7 @@ def _check_counts(schema: object, limits: Limits) -> None:
                 raise Inexact(f"{pointer}/{key}", f"more than {most} entries are listed")
 
 
-def _is_small(schema: object, limits: Limits) -> bool:
+def _is_small(schema: object, limits: SchemaLimits) -> bool:
     """Whether no count is passed: the same look without places, which all but a few schemas are spared."""
     todo, count = [schema], 0
     while todo and count <= limits.subschemas:

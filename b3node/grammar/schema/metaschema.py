@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from b3node.errors import Refusal
 from b3node.grammar.inexact import Inexact, child
-from b3node.grammar.schema.limits import LIMITS, Limits, check_size, refusal
+from b3node.grammar.schema.limits import LIMITS, SchemaLimits, check_size, refusal
 from b3node.grammar.schema.well_formed import is_sound
 
 _DRAFTS: Final = {
@@ -45,7 +45,7 @@ def _year(schema: dict[str, object]) -> int:
 
 
 def check_schema(
-    schema: object, *, param: str | None = "text.format.schema", limits: Limits = LIMITS
+    schema: object, *, param: str | None = "text.format.schema", limits: SchemaLimits = LIMITS
 ) -> None:
     """Nothing, when `schema` is a schema of the draft that its `$schema` names (2020-12 when it names none we know).
 

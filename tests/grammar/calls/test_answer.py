@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from b3node.dialects.dialect import PLAIN, Dialect, Span
-from b3node.grammar import Marks, TextAnswer
+from b3node.grammar import SpecialTokens, TextAnswer
 from b3node.grammar.calls.answer import answer_gbnf
 
 HARMONY = Dialect(text=Span("<|c|>final<|m|>", "<|e|>"), skipped=("<|s|>assistant",))
 JSON = 'root ::= "1" r1\nr1 ::= "2"\n'
-MARKS = Marks({"<|c|>": 4, "<|m|>": 5, "<|e|>": 6, "<|s|>": 7})
-NONE = Marks({})
+MARKS = SpecialTokens({"<|c|>": 4, "<|m|>": 5, "<|e|>": 6, "<|s|>": 7})
+NONE = SpecialTokens({})
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from b3node.dialects.dialect import (
 )
 from b3node.dialects.outline import Reading, begun_as
 from b3node.errors import Refusal
-from b3node.grammar import LIMITS, Loose, Marks, TextAnswer, calls_gbnf, json_object_gbnf, judge
+from b3node.grammar import LIMITS, Loose, SpecialTokens, TextAnswer, calls_gbnf, json_object_gbnf, judge
 from tests.grammar.callers import AUTO, REQUIRED, Model, calls_in, required, told
 from tests.grammar.schemas import NAMES, schemas
 from tests.parse.families import FAMILIES, TOOLS, names
@@ -290,7 +290,7 @@ def test_a_family_that_calls_once_calls_once(engine) -> None:
     ending = Calls(ObjectBody(), open=("!",), close="<end>")
     call = '!{"name": "ping", "arguments": {}}'
     for calls in (alone, ending):
-        gbnf = calls_gbnf(Dialect(calls=calls), BOTH, REQUIRED, marks=Marks({}, ["<end>"])).grammar
+        gbnf = calls_gbnf(Dialect(calls=calls), BOTH, REQUIRED, marks=SpecialTokens({}, ["<end>"])).grammar
         assert engine.takes(gbnf, call)
         assert not engine.takes(gbnf, call * 2)
 
@@ -409,7 +409,9 @@ def test_markers_between_the_parts_of_a_turn_may_come_first(engine) -> None:
 def test_special_tokens_are_elements_and_names_are_never_special() -> None:
     """A function's or an argument's name that reads like a special token stays text."""
     odd = taking(name="ping", parameters={"type": "object", "properties": {"<p=": {"type": "string"}}, "required": ["<p="]})  # fmt: skip
-    gbnf = calls_gbnf(Dialect(calls=tagged()), [odd], REQUIRED, marks=Marks({"<p=": 7, "</p>": 8})).grammar
+    gbnf = calls_gbnf(
+        Dialect(calls=tagged()), [odd], REQUIRED, marks=SpecialTokens({"<p=": 7, "</p>": 8})
+    ).grammar
     assert gbnf.count("<[7]>") == 1
     assert '"<p=>"' in gbnf
 

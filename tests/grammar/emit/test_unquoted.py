@@ -23,7 +23,7 @@ def test_a_text_is_followed_by_its_marker_and_has_it_nowhere_else(until, data):
     text = data.draw(st.text([*until, "x"], max_size=12))
     algebra = Algebra()
     ended = (text + until).find(until) == len(text)
-    assert algebra.matches(algebra.table(texts_before(until)), text) == ended
+    assert algebra.matches(algebra.from_dfa(texts_before(until)), text) == ended
 
 
 @pytest.mark.parametrize("until", MARKERS)
@@ -32,8 +32,8 @@ def test_a_text_is_followed_by_its_marker_and_has_it_nowhere_else(until, data):
     [
         lambda algebra: algebra.repeat(algebra.chars(ANY), 3, 5),
         lambda algebra: algebra.repeat(algebra.chars(ANY), MAX_COUNTED_CHARS),
-        lambda algebra: algebra.table(library.format_table("date")),
-        lambda algebra: algebra.both([algebra.table(library.format_table("uri")), algebra.negate(algebra.text("a:"))]),
+        lambda algebra: algebra.from_dfa(library.format_dfa("date")),
+        lambda algebra: algebra.both([algebra.from_dfa(library.format_dfa("uri")), algebra.negate(algebra.text("a:"))]),
     ],
     ids=["length", "least length", "format", "format and more"],
 )  # fmt: skip

@@ -50,7 +50,7 @@ SAMPLES = {
 def language(name):
     """A format's language in an algebra of its own."""
     algebra = Algebra(200_000)
-    return algebra, algebra.table(library.format_table(name))
+    return algebra, algebra.from_dfa(library.format_dfa(name))
 
 
 def test_every_format_has_samples():
@@ -87,11 +87,11 @@ def test_formats_agree_with_the_official_suite(name):
 def test_plain_parts_are_parts(name):
     """What is written instead of a format beside a length has the format."""
     algebra, lang = language(name)
-    found = library.plain_table(library.format_table(name))
+    found = library.plain_part(library.format_dfa(name))
     assert found is not None
     table, longest = found
     short = algebra.repeat(algebra.chars(ANY), 0, longest)
-    outside = algebra.both([algebra.table(table), short, algebra.negate(lang)])
+    outside = algebra.both([algebra.from_dfa(table), short, algebra.negate(lang)])
     if name == "email":
         outside = algebra.both(
             [outside, pattern_language.language(algebra, "^.{1,32}@([^.]{1,30}\\.){1,3}[^.]{1,30}$")]

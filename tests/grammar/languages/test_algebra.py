@@ -56,7 +56,7 @@ def test_operations_are_those_of_sets(data):
     lang, words = data.draw(languages(algebra))
     assert {word for word in WORDS if algebra.matches(lang, word)} == words
     table = automaton.build(algebra, lang)
-    again = algebra.table(table)
+    again = algebra.from_dfa(table)
     assert {word for word in WORDS if algebra.matches(again, word)} == words
     assert automaton.is_void(algebra, lang) == (not table[0])
     assert automaton.build(algebra, again) == table
@@ -91,9 +91,9 @@ def test_too_many_states_are_an_error_soon(expressions, states):
 
 def test_word_lists_are_minimal():
     """Common beginnings and ends are shared."""
-    table = automaton.words(["taps", "tops", "tap", "top"])
+    table = automaton.from_strings(["taps", "tops", "tap", "top"])
     assert len(table[0]) == 5
-    assert automaton.strings(table, 10) == ["tap", "taps", "top", "tops"]
+    assert automaton.accepted_strings(table, 10) == ["tap", "taps", "top", "tops"]
 
 
 @settings(deadline=None)
@@ -101,7 +101,7 @@ def test_word_lists_are_minimal():
 def test_word_lists_have_exactly_their_words(words):
     """Any list, whatever its letters, without surrogates."""
     algebra = Algebra()
-    lang = algebra.table(automaton.words(words))
+    lang = algebra.from_dfa(automaton.from_strings(words))
     assert all(algebra.matches(lang, word) for word in words)
     assert not algebra.matches(lang, "".join(words) + "!")
 
@@ -110,8 +110,8 @@ def test_lengths_of_an_automaton():
     """Shortest and longest, where there is a longest."""
     algebra = Algebra()
     a = algebra.text("a")
-    assert automaton.lengths(automaton.build(algebra, algebra.repeat(a, 2, 7))) == (2, 7)
-    assert automaton.lengths(automaton.build(algebra, algebra.repeat(a, 3))) == (3, -1)
+    assert automaton.length_range(automaton.build(algebra, algebra.repeat(a, 2, 7))) == (2, 7)
+    assert automaton.length_range(automaton.build(algebra, algebra.repeat(a, 3))) == (3, -1)
 
 
 def test_narrowed_automata_keep_the_longest_length():
@@ -119,11 +119,11 @@ def test_narrowed_automata_keep_the_longest_length():
     algebra = Algebra()
     letters, digits = algebra.chars(((0x61, 0x7A),)), algebra.chars(((0x30, 0x39),))
     lang = algebra.cat(algebra.repeat(letters, 1), algebra.text("@"), algebra.repeat(digits, 1))
-    table = bounded.narrowed(automaton.build(algebra, lang), 101, 300)
-    assert automaton.lengths(table)[1] <= 101
-    inside = algebra.both([algebra.table(table), algebra.negate(lang)])
+    table = bounded.narrowed_to_length(automaton.build(algebra, lang), 101, 300)
+    assert automaton.length_range(table)[1] <= 101
+    inside = algebra.both([algebra.from_dfa(table), algebra.negate(lang)])
     assert automaton.is_void(algebra, inside)
-    assert algebra.matches(algebra.table(table), "a" * 40 + "@" + "1" * 40)
+    assert algebra.matches(algebra.from_dfa(table), "a" * 40 + "@" + "1" * 40)
 
 
 @settings(deadline=None)
@@ -145,7 +145,7 @@ def test_a_finished_automaton_and_its_complement_are_not_built_again(data):
     algebra = Algebra()
     lang, _ = data.draw(languages(algebra))
     table = automaton.build(algebra, lang)
-    finished = algebra.table(table)
+    finished = algebra.from_dfa(table)
     assert automaton.build(algebra, finished) == table
     assert automaton.build(algebra, algebra.negate(finished)) == automaton.build(
         algebra, algebra.negate(lang)
@@ -159,13 +159,13 @@ def test_a_list_of_words_is_the_union_of_its_words(words):
     algebra = Algebra()
     texts = [word for word in words if "\ud800" not in word]
     derived = automaton.build(algebra, algebra.either([algebra.text(text) for text in texts]))
-    assert automaton.words(words) == derived
+    assert automaton.from_strings(words) == derived
 
 
 def test_a_finished_automaton_is_within_the_bound_of_states():
     """Whether it was built or is built again."""
     algebra = Algebra()
-    finished = algebra.table(automaton.words(["abcdef"]))
+    finished = algebra.from_dfa(automaton.from_strings(["abcdef"]))
     assert len(automaton.build(algebra, finished, 7)[0]) == 7
     for lang in (finished, algebra.negate(finished)):
         with pytest.raises(TooLarge):
@@ -182,12 +182,12 @@ def test_strings_of_bounded_length_are_counted_without_deriving_them(data, low, 
     counted = algebra.repeat(algebra.chars(ANY), low, high) if high < 0 or low <= high else VOID
     derived = automaton.build(algebra, algebra.both([lang, counted]))
     if table[0]:
-        assert bounded.within(table, low, high, 1_000) == derived
+        assert bounded.with_length(table, low, high, 1_000) == derived
 
 
 def test_a_length_that_takes_too_many_states_is_an_error():
     """Every state counts once for every length, before any are found to be alike."""
-    table = automaton.words(["a" * 10])
-    assert bounded.within(table, 0, 5, 6) == automaton.NOTHING
+    table = automaton.from_strings(["a" * 10])
+    assert bounded.with_length(table, 0, 5, 6) == automaton.VOID_DFA
     with pytest.raises(TooLarge):
-        bounded.within(table, 0, 5, 5)
+        bounded.with_length(table, 0, 5, 5)
