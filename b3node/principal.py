@@ -1,7 +1,7 @@
 """The principal of a request: on whose behalf it is served.
 
-A request is authenticated once, before its body is read. From there on its principal goes with it: to the record
-and so to everything that is counted, and as the namespace of the prefix cache to the engine.
+A request is authenticated once, before its body is read. From there on its principal goes with it: to the
+record and so to everything that is counted, and as the namespace of the prefix cache to the engine.
 """
 
 from __future__ import annotations
@@ -40,6 +40,6 @@ Authenticate = Callable[[Iterable[tuple[bytes, bytes]]], Principal]
 """Returns the principal of a request from its headers. Raises `Refusal` `unauthorized`."""
 
 
-def local(headers: Iterable[tuple[bytes, bytes]]) -> Principal:  # noqa: ARG001 - without keys no header counts
+def local(headers: Iterable[tuple[bytes, bytes]]) -> Principal:  # noqa: ARG001 - no header counts
     """Returns `LOCAL` for every request: a node without keys."""
     return LOCAL

@@ -1,4 +1,4 @@
-"""The application: its routes, and what surrounds them."""
+"""Makes the ASGI application: its routes, and the middleware around them."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def create_app(
     authenticate: Authenticate = local,
     stall_seconds: float = STALL_SECONDS,
 ) -> Litestar:
-    """The HTTP face of a node, as an ASGI application.
+    """Returns the ASGI application that serves a node over HTTP.
 
     Args:
-        node: what it serves.
+        node: the node that answers.
         host_check: the names and origins that are let in; by default loopback's names and no web page.
         authenticate: finds the principal of each request; by default everything is `LOCAL`'s.
-        stall_seconds: how long one write may wait for a client that does not read.
+        stall_seconds: the longest time that one write waits for a client that does not read.
     """
     app = _Application(
         route_handlers=[
@@ -47,14 +47,14 @@ def create_app(
         pdb_on_exception=False,
         logging_config=None,
         openapi_config=None,
-        request_max_body_size=None,  # the endpoint counts for itself, and no other route reads a body
+        request_max_body_size=None,  # the endpoint counts by itself, and no other route reads a body
     )
     app.asgi_handler = RequestMiddleware(app.asgi_handler, node, host_check, authenticate)
     return app
 
 
 class _Application(Litestar):
-    """Litestar without the plugins that it adds for libraries which happen to be installed: no route here needs one.
+    """Litestar without the plugins that it adds for installed libraries: no route here needs one.
 
     Pydantic alone, which other packages bring along, takes longer to import than the rest of the application.
     """

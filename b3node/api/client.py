@@ -1,4 +1,4 @@
-"""The other end of a request: its body, its presence, its patience.
+"""The client of one request: reads its body, sends its answer, notices when it leaves or stalls.
 
 Litestar goes on with a handler whose client has left, and uvicorn waits for ever for one that stops reading
 (both measured). A `Client` is entered around the work for a request and cancels it the moment the client
@@ -18,11 +18,11 @@ from b3node.service.record import Disconnect
 from b3node.service.respond import too_large
 
 STALL_SECONDS: Final = 20.0
-"""How long one write may wait for a client that does not read."""
+"""The longest time that one write waits for a client that does not read."""
 
 
 class ClientLeft(Exception):  # noqa: N818 - an event, not an error
-    """The client is gone; `phase` says when it went. There is nobody to answer."""
+    """The client is gone, so no answer is sent; `phase` says when it went."""
 
     def __init__(self, phase: Disconnect) -> None:
         super().__init__(phase)
@@ -31,20 +31,20 @@ class ClientLeft(Exception):  # noqa: N818 - an event, not an error
 
 @runtime_checkable
 class BodyWriter(Protocol):
-    """Sends pieces of a response's body without a task, and so without what ASGI costs a piece."""
+    """Sends pieces of a response's body without a task, and so without ASGI's cost for each piece."""
 
     @property
     def open(self) -> bool:
-        """Whether a head is sent whose body may come in pieces."""
+        """Whether a head is sent whose body may follow in pieces."""
         ...
 
     @property
     def full(self) -> bool:
-        """Whether the client is behind, so that `drain` waits."""
+        """Whether the client reads too slowly, so that `drain` waits."""
         ...
 
     def write(self, piece: bytes) -> bool:
-        """Sends a piece in one write; whether the client keeps up. Does nothing when it is gone."""
+        """Sends a piece in one write; returns whether the client keeps up. Does nothing when it is gone."""
         ...
 
     async def drain(self) -> None:
@@ -57,10 +57,10 @@ class Client:
 
     Args:
         scope: the request's scope. Where the server offers it, `state["abort"]` drops the connection and
-            `state["spout"]` sends pieces of the body without a task.
-        receive: the ASGI channel; nobody else may call it.
+            `state["body_writer"]` sends pieces of the body without a task.
+        receive: the ASGI channel; the client is its only caller.
         send: the ASGI channel.
-        stall_seconds: how long one write may wait.
+        stall_seconds: the longest time that one write waits.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Client:
         self._complete = False
         self._left = False
         self._bytes_sent = 0
-        self._spout: BodyWriter | None = None
+        self._body_writer: BodyWriter | None = None
         self._unsent: list[bytes] = []
 
     @property
@@ -93,23 +93,23 @@ class Client:
     ) -> None:
         if self._watcher is not None:
             self._watcher.cancel()
-        # As `asyncio.timeout` does: only a cancellation that is nobody else's too becomes an exception.
+        # As `asyncio.timeout` does: only a cancellation that is ours alone becomes an exception.
         cancelled = self._left and kind is asyncio.CancelledError and self._task is not None
         if cancelled and self._task is not None and self._task.uncancel() == 0:
             raise ClientLeft("mid_stream" if self._head_sent else "before_head") from None
 
     async def body(self, limit: int, hold: Callable[[int], None]) -> bytes:
-        """The whole body; from its last byte on the client is watched.
+        """Reads the whole body; from its last byte on the client is watched.
 
         A `Content-Length` over the limit is refused before anything is read, so that a client that waits for
         `100 Continue` never sends it.
 
         Args:
-            limit: the most bytes that are read.
-            hold: told how many bytes have arrived, each time some do; may refuse.
+            limit: the largest body, in bytes.
+            hold: is called with the number of bytes of each piece that arrives; may refuse.
 
         Raises:
-            Refusal: `payload_too_large`, or what `hold` raises.
+            Refusal: `payload_too_large`, or the refusal of `hold`.
             ClientLeft: before the end of its body.
         """
         declared = _content_length(self._scope)
@@ -138,31 +138,31 @@ class Client:
             ClientLeft: the client has not read for too long; its connection is dropped.
         """
         self._complete = message["type"] == "http.response.body" and not message.get("more_body", False)
-        await self._patiently(self._send(message))
+        await self._within_stall_limit(self._send(message))
         if not self._head_sent:
             self._head_sent = True
-            spout = self._scope["state"].get("spout")
-            self._spout = spout if isinstance(spout, BodyWriter) and spout.open else None
+            writer = self._scope["state"].get("body_writer")
+            self._body_writer = writer if isinstance(writer, BodyWriter) and writer.open else None
         if message["type"] == "http.response.body":
             self._bytes_sent += len(message["body"])
 
     def write(self, frame: bytes) -> bool:
-        """Sends a piece of the body behind a head, in one write; False where `drain` has to do that, or to wait."""
-        if self._spout is None:
+        """Sends a piece of the body in one write; returns False where `drain` has to send it, or to wait."""
+        if self._body_writer is None:
             self._unsent.append(frame)
             return False
         self._bytes_sent += len(frame)
-        return self._spout.write(frame)
+        return self._body_writer.write(frame)
 
     async def drain(self) -> None:
         """Returns once all pieces are sent and the client keeps up. Raises `ClientLeft` as `send` does."""
-        if self._spout is not None and self._spout.full:
-            await self._patiently(self._spout.drain())
+        if self._body_writer is not None and self._body_writer.full:
+            await self._within_stall_limit(self._body_writer.drain())
         for frame in self._unsent:
             await self.send({"type": "http.response.body", "body": frame, "more_body": True})
         self._unsent.clear()
 
-    async def _patiently(self, sending: Awaitable[None]) -> None:
+    async def _within_stall_limit(self, sending: Awaitable[None]) -> None:
         try:
             async with asyncio.timeout(self._stall_seconds):
                 await sending
@@ -178,7 +178,7 @@ class Client:
             self._task.cancel()
 
     def _abort(self) -> None:
-        # A polite close would wait for the client to read what is buffered, which is what it does not do.
+        # An orderly close would wait until the client has read what is buffered, and it does not read.
         abort = self._scope["state"].get("abort")
         if callable(abort):
             abort()

@@ -1,4 +1,4 @@
-"""Exceptions to answers: the contract's error body for everything, and of a bug nothing but the request's id."""
+"""Turns exceptions into answers: the contract's error body, which for a bug has only the request's id."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ AnyRequest = Request[Any, Any, Any]
 def refused(
     request: AnyRequest, refusal: Refusal, headers: Mapping[str, str] | None = None
 ) -> Response[bytes]:
-    """The answer of a refusal, with `Retry-After` where it has one; the record keeps why."""
+    """Returns the answer to a refused request, with `Retry-After` where it has one; records the reason."""
     record_of(request.scope).refuse(refusal)
     given = dict(headers or {})
     if refusal.retry_after is not None:
@@ -30,12 +30,12 @@ def refused(
 
 
 def on_refusal(request: AnyRequest, refusal: Refusal) -> Response[bytes]:
-    """A refusal that came up from anywhere."""
+    """Answers a refusal."""
     return refused(request, refusal)
 
 
 def on_http_exception(request: AnyRequest, error: HTTPException) -> Response[bytes]:
-    """What the router has to say: no such path, no such method, a head that it cannot read."""
+    """Answers an error of the router: no such path, no such method, a malformed head."""
     match error.status_code:
         case 404:
             return refused(request, Refusal("not_found", "No such path; see GET /schema/openapi.json."))
@@ -50,7 +50,7 @@ def on_http_exception(request: AnyRequest, error: HTTPException) -> Response[byt
 
 
 def on_bug(request: AnyRequest, error: Exception) -> Response[bytes]:
-    """Anything else: told in full to the log, and by its request's id to the client."""
+    """Answers any other exception with the request's id; the log has its traceback."""
     record = record_of(request.scope)
     log.bug(record, error)
     return refused(request, internal(record.request_id))

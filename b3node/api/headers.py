@@ -1,4 +1,4 @@
-"""What stands in the head of every answer, whoever made it."""
+"""Headers that every answer has, and the values of a request that stand in its scope."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from b3node.principal import Principal
 from b3node.service.record import Record
 
 EVENT_STREAM: Final = (b"content-type", b"text/event-stream; charset=utf-8")
-"""What marks a head as a stream's."""
+"""Marks a head as a stream's."""
 
 
 def record_of(scope: Scope) -> Record:
-    """The record of the request that the scope belongs to. Raises `TypeError` where there is none."""
+    """Returns the record of the scope's request. Raises `TypeError` where there is none."""
     record = scope["state"].get("record")
     if not isinstance(record, Record):
         raise TypeError("the scope did not come through a RequestMiddleware")
@@ -30,7 +30,7 @@ def principal_of(scope: Scope) -> Principal:
 
 
 async def stamp_headers(message: Message, scope: Scope) -> None:
-    """Litestar's `before_send` hook: `x-request-id` and `Server-Timing` on every head (contract).
+    """Adds `x-request-id` and `Server-Timing` to every head (contract). Litestar's `before_send` hook.
 
     Middleware would miss the answers to paths and methods that do not exist.
     """
@@ -48,5 +48,5 @@ async def stamp_headers(message: Message, scope: Scope) -> None:
 
 
 def _awaits_continue(scope: Scope) -> bool:
-    """Whether the client holds back a body that nobody asked for: what it sends next could be taken for it."""
+    """Returns whether the client still holds back a body: its next request could be taken for that."""
     return "reading" not in scope["state"] and any(name == b"expect" for name, _ in scope["headers"])

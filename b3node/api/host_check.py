@@ -1,7 +1,8 @@
 """Checks `Host` and `Origin`, the two headers that a web page cannot forge.
 
-A page in the operator's browser can send requests to loopback. Its `Origin` says where it comes from, and when
-its own name was rebound to 127.0.0.1 its `Host` still says that name. Neither header steers anything else.
+A page in the operator's browser can send requests to loopback. Its `Origin` says where it comes from, and
+when its own name was rebound to 127.0.0.1 its `Host` still says that name. Neither header steers anything
+else.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from b3node.errors import Refusal
 LOOPBACK_NAMES: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
 
 _DEFAULT_PORTS: Final = {"http": "80", "https": "443"}
-"""Schemes of pages that the node may serve, itself or through a proxy; browsers leave their default port out."""
+"""By scheme of a page that the node serves, itself or through a proxy. Browsers leave a default port out."""
 
 Headers = Iterable[tuple[bytes, bytes]]
 
@@ -25,21 +26,21 @@ Headers = Iterable[tuple[bytes, bytes]]
 class HostCheck(msgspec.Struct, frozen=True):
     """The names and origins that are let in.
 
-    The node's own origin, that of a page which it served itself, is let in without being listed, if the name in
-    `Host` is one that cannot be rebound: a name of `hosts`, or, where every name is let in, an IP address or
-    localhost.
+    The node's own origin, that of a page which it served itself, is let in without being listed, if the name
+    in `Host` is one that cannot be rebound: a name of `hosts`, or, where every name is let in, an IP address
+    or localhost.
     """
 
     hosts: frozenset[str] | None = LOOPBACK_NAMES
-    """Lower-case names without a port, IPv6 addresses in brackets; None lets every name in, for nodes that are
-    reached by any name that their network has for them."""
+    """Lower-case names without a port, IPv6 addresses in brackets; None lets every name in, for nodes that
+    are reached by any name that their network has for them."""
 
     origins: frozenset[str] = frozenset()
     """`Origin` values, exactly as browsers send them."""
 
     @classmethod
     def on_loopback(cls, names: Iterable[str] = (), origins: Iterable[str] = ()) -> Self:
-        """Returns a check that lets in loopback's names, `names` (any case, no port) and the pages of `origins`."""
+        """Returns a check that lets in loopback's names, `names` (any case, no port) and pages of `origins`."""
         return cls(LOOPBACK_NAMES | {name.lower() for name in names}, frozenset(origins))
 
     def check(self, headers: Headers) -> None:
@@ -79,7 +80,7 @@ class HostCheck(msgspec.Struct, frozen=True):
 
 
 def _split(host: str) -> tuple[str, str]:
-    """Parts a `Host` value into name and port; the port is empty where there is none (RFC 9110, section 7.2)."""
+    """Splits a `Host` value into name and port, empty where there is none (RFC 9110, section 7.2)."""
     name, colon, port = host.rpartition(":")
     return (name, port) if colon and port.isdigit() else (host, "")
 

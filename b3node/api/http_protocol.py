@@ -1,11 +1,11 @@
 """HTTP/1.1 with bounds: uvicorn's httptools protocol, which has none.
 
-What uvicorn and httptools lack, measured: no time-out for a head or a body, no limit on a head's size, an answer to
-requests with no Host or several, an upgrade request whose body becomes the next request. This class counts and
-times what arrives before an application sees it, and answers what it refuses in the contract's error body.
+Measured of uvicorn and httptools: no time-out for a head or a body, no limit on a head's size, an answer to
+requests with no Host or several, an upgrade request whose body becomes the next request. This class counts
+and times the bytes of a request before an application sees it, and refuses with the contract's error body.
 
-One connection reads in three phases: `IDLE` between requests, `HEAD` from a request's first byte until its headers are
-complete, `BODY` until its body is. Each has one deadline, held by one timer.
+One connection reads in three phases: `IDLE` between requests, `HEAD` from a request's first byte until its
+headers are complete, `BODY` until its body is. Each has one deadline, held by one timer.
 """
 
 from __future__ import annotations
@@ -31,26 +31,34 @@ _UPGRADE: Final = re.compile(rb"\r\nupgrade:", re.IGNORECASE)
 
 
 class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """What one connection, and all of them, may take. Sizes are bytes, times are seconds.
-
-    `connections_per_peer` is for peers on the network: on loopback every client has the same address.
-    `body_rate` is the slowest upload: a body has `body_seconds` and one second more for every so many bytes.
-    `linger_seconds` and `linger_bytes` bound how much of a body is still taken, and thrown away, once its answer is
-    out: a close in the middle of an upload would reset the connection before the client has read the answer.
-    `chunk_slack` is how much more framing a body may have than eight bytes for each of its own.
-    """
+    """Bounds on one connection, and on all of them together."""
 
     connections: int = 512
+
     connections_per_peer: int = 64
-    request_line: int = 8_192
-    head: int = 32_768
+    """For peers on the network: on loopback every client has the same address."""
+
+    request_line_bytes: int = 8_192
+
+    head_bytes: int = 32_768
+    """All headers together."""
+
     headers: int = 100
     head_seconds: float = 10.0
     body_seconds: float = 30.0
-    body_rate: int = 262_144
+
+    body_bytes_per_second: int = 262_144
+    """The slowest upload: a body has one second beyond `body_seconds` for so many bytes."""
+
     linger_seconds: float = 2.0
+    """The time for which the rest of a body is taken, and thrown away, once its answer is out: a close in the
+    middle of an upload would reset the connection before the client has read the answer."""
+
     linger_bytes: int = 16_777_216
-    chunk_slack: int = 16_384
+    """The most bytes that are thrown away so."""
+
+    chunk_slack_bytes: int = 16_384
+    """Chunk framing that a body may have beyond eight for each byte of its own."""
 
 
 class _ReadPhase(enum.Enum):
@@ -87,19 +95,19 @@ class HttpProtocol(HttpToolsProtocol):
     # -- the connection ----------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's
-        """Takes a connection in, or tells it that there is no room."""
+        """Accepts a connection, or refuses it where there are too many."""
         super().connection_made(transport)
-        if self._is_too_many():
+        if self._is_over_limit():
             self._refuse(busy())
         else:
             self._set_deadline(self.limits.head_seconds)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forgets the connection; a request in flight hears of it."""
+        """Forgets the connection; a request in flight is notified."""
         self._clear_deadline()
         super().connection_lost(exc)
 
-    def _is_too_many(self) -> bool:
+    def _is_over_limit(self) -> bool:
         if len(self.connections) > self.limits.connections:
             return True
         peer = _address(self)
@@ -107,10 +115,10 @@ class HttpProtocol(HttpToolsProtocol):
             return False
         return sum(_address(other) == peer for other in self.connections) > self.limits.connections_per_peer
 
-    # -- what arrives ------------------------------------------------------------------------------------
+    # -- incoming bytes ---------------------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
-        """Feeds the parser, then holds what has arrived against the limits of the phase it ended in."""
+        """Feeds the parser, then checks the bytes so far against the limits of the phase they ended in."""
         self._moved = False
         if self._phase is _ReadPhase.IDLE:
             self._move(_ReadPhase.HEAD)
@@ -126,28 +134,28 @@ class HttpProtocol(HttpToolsProtocol):
             self._check_raw()
 
     def on_message_begin(self) -> None:
-        """A request begins."""
+        """Begins a request."""
         super().on_message_begin()
         self._move(_ReadPhase.HEAD)
         self._head_bytes = self._header_count = self._body_bytes = 0
 
     def on_url(self, url: bytes) -> None:
-        """More of the request line."""
+        """Takes more of the request line."""
         super().on_url(url)
-        if len(self.url) > self.limits.request_line:
-            self._reject(f"The request line is longer than {self.limits.request_line} bytes.")
+        if len(self.url) > self.limits.request_line_bytes:
+            self._reject(f"The request line is longer than {self.limits.request_line_bytes} bytes.")
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """One more header. A trailer counts as well, but goes no further."""
+        """Takes one more header. A trailer counts as well, but goes no further."""
         self._head_bytes += len(name) + len(value) + 4
         self._header_count += 1
-        if self._head_bytes > self.limits.head or self._header_count > self.limits.headers:
+        if self._head_bytes > self.limits.head_bytes or self._header_count > self.limits.headers:
             self._reject(self._too_long_head)
         if self._phase is _ReadPhase.HEAD:
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """The head is complete: hands the request to the application, with a way to drop the connection."""
+        """Hands the request to the application, with the ways to drop the connection and to send pieces."""
         hosts = sum(name == b"host" for name, _ in self.headers)
         if hosts > 1 or (hosts == 0 and self.parser.get_http_version() != "1.0"):
             self._reject("A request has exactly one Host header.")
@@ -159,21 +167,21 @@ class HttpProtocol(HttpToolsProtocol):
         self._move(_ReadPhase.BODY)
         self.scope["state"]["abort"] = self.transport.abort
         super().on_headers_complete()
-        self.scope["state"]["spout"] = _ChunkedBodyWriter(self.cycle)
+        self.scope["state"]["body_writer"] = _ChunkedBodyWriter(self.cycle)
         self._in_flight += 1
 
     def on_body(self, body: bytes) -> None:
-        """More of the body, without its framing."""
+        """Takes more of the body, without its framing."""
         self._body_bytes += len(body)
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """The request has arrived whole."""
+        """Ends a request that has arrived whole."""
         self._move(_ReadPhase.IDLE)
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """The answer is out; what is left of its request is awaited for a while, and thrown away."""
+        """Ends an answer; the rest of its request is awaited for a while, and thrown away."""
         super().on_response_complete()
         self._in_flight -= 1
         unread = self._phase is _ReadPhase.BODY and self._in_flight == 0
@@ -202,12 +210,13 @@ class HttpProtocol(HttpToolsProtocol):
                 self._set_deadline(self.limits.body_seconds)
 
     def _check_raw(self) -> None:
-        """Bounds what the parser swallows without a word: unfinished headers, chunk extensions."""
-        if self._phase is _ReadPhase.HEAD and self._raw_bytes > self.limits.request_line + self.limits.head:
+        """Bounds the bytes that the parser takes without a callback: unfinished headers, chunk extensions."""
+        limits = self.limits
+        if self._phase is _ReadPhase.HEAD and self._raw_bytes > limits.request_line_bytes + limits.head_bytes:
             self._refuse(Refusal("invalid_request", self._too_long_head))
-        elif (self._lingering and self._raw_bytes > self.limits.linger_bytes) or (
+        elif (self._lingering and self._raw_bytes > limits.linger_bytes) or (
             self._phase is _ReadPhase.BODY
-            and self._raw_bytes > 8 * self._body_bytes + self.limits.chunk_slack
+            and self._raw_bytes > 8 * self._body_bytes + limits.chunk_slack_bytes
         ):
             self.transport.abort()
 
@@ -228,20 +237,21 @@ class HttpProtocol(HttpToolsProtocol):
             self.transport.abort()
 
     def _time_left(self) -> float:
-        """Seconds until the connection is dropped; 0 is now."""
+        """Returns the seconds until the connection is dropped; 0 is now."""
         if self._lingering:
             return 0.0
         if self._phase is _ReadPhase.HEAD:
-            # Stray bytes behind a request whose answer is under way do no harm.
+            # Stray bytes after a request whose answer is under way do no harm.
             return self.limits.head_seconds if self._in_flight else 0.0
-        allowed = self.limits.body_seconds + self._body_bytes / self.limits.body_rate
+        allowed = self.limits.body_seconds + self._body_bytes / self.limits.body_bytes_per_second
         return max(0.0, self._since + allowed - self.loop.time())
 
     # -- refusals ----------------------------------------------------------------------------------------
 
     @property
     def _too_long_head(self) -> str:
-        return f"The head of the request has more than {self.limits.headers} headers or {self.limits.head} bytes."
+        limits = self.limits
+        return f"The head of the request has more than {limits.headers} headers or {limits.head_bytes} bytes."
 
     def _reject(self, message: str) -> NoReturn:
         """Stops the parser from inside one of its callbacks; uvicorn then calls `send_400_response`."""
@@ -249,13 +259,13 @@ class HttpProtocol(HttpToolsProtocol):
         raise self._refusal
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - ours are sent instead
-        """Answers bytes that are not a request."""
+        """Answers bytes that are not a request. Called by uvicorn."""
         self._refuse(
             self._refusal or Refusal("invalid_request", "This is not a well-formed HTTP/1.1 request.")
         )
 
     def _refuse(self, refusal: Refusal) -> None:
-        """The last words on a connection, unless an answer is under way: that one must not be mixed up."""
+        """Answers and closes the connection; only drops it while another answer is under way."""
         self._clear_deadline()
         if self._in_flight:
             self.transport.abort()
@@ -267,9 +277,9 @@ class HttpProtocol(HttpToolsProtocol):
 
 
 class _ChunkedBodyWriter:
-    """Implements `client.BodyWriter` on a response of uvicorn's, by what its `send` does for a piece of the body.
+    """Implements `client.BodyWriter` on a response of uvicorn's, as its `send` does for a piece of the body.
 
-    That way through ASGI, Litestar and a time-out a piece costs more than all the rest that a token needs.
+    The way through ASGI, Litestar and a time-out costs a piece more than everything else that a token needs.
     """
 
     def __init__(self, cycle: RequestResponseCycle) -> None:
@@ -301,11 +311,11 @@ def _address(connection: object) -> str | None:
 
 
 def _without_upgrade(data: bytes) -> bytes:
-    """The same bytes with `Upgrade` headers renamed in the first head.
+    """Returns the bytes with `Upgrade` headers renamed in the first head.
 
-    A server may ignore an offer to upgrade (RFC 9110, section 7.8), and clients make one by default, Java's for
-    HTTP/2 with a body behind it. The parser would stop at the head and take that body for the next request.
-    An offer that is cut in two by the network is missed here, and refused when its head is complete.
+    A server may ignore an offer to upgrade (RFC 9110, section 7.8), and clients make one by default, Java's
+    for HTTP/2 with a body. The parser would stop at the head and take that body for the next request. An
+    offer that is cut in two by the network is missed here, and refused when its head is complete.
     """
     head, end, rest = data.partition(b"\r\n\r\n")
     return _UPGRADE.sub(b"\r\nx-upgrade:", head) + end + rest if _UPGRADE.search(head) else data

@@ -1,4 +1,4 @@
-"""Wraps every request, whatever its path: a record, the host check, the principal, the sinks at its end.
+"""Wraps every request of any path: a record, the host check, the principal, the sinks at its end.
 
 This wraps the whole of Litestar, because middleware does not run for paths and methods that do not exist.
 """

@@ -18,16 +18,20 @@ PATHS: Final = ["/v1/infer/models", "/v1/models"]
 
 
 class ToolSupport(msgspec.Struct, frozen=True):
-    """How functions reach the model: told by its "template" or in the "text" of the prompt; many calls in one turn?"""
+    """The way in which functions reach the model."""
 
     told_by: Literal["template", "text"]
+    """By its template, or in the text of the prompt."""
+
     parallel: bool
+    """Whether one turn may have several calls."""
 
 
 class ReasoningSupport(msgspec.Struct, frozen=True):
-    """Whether the model can think, and what decides whether it does.
+    """Whether the model can reason, and how `effort` controls it.
 
-    `effort` turns a "switch" of its template; one that would "always" think is kept from it; "none" leaves it to the model.
+    "switch": by a variable of its template. "always": the template always opens the reasoning, which is
+    closed at once where none is wanted. "none": the model decides.
     """
 
     supported: bool
@@ -35,19 +39,20 @@ class ReasoningSupport(msgspec.Struct, frozen=True):
 
 
 class FoundSupport(msgspec.Struct, frozen=True):
-    """What was found out by letting the model's chat template write; `template` is whether its file brought one.
-
-    `system` is where instructions stand: in a "turn" of their own, or before the "user"'s first words.
-    """
+    """The abilities that were found by rendering the model's chat template."""
 
     template: bool
+    """Whether the model's file has a template."""
+
     system: Literal["turn", "user"]
+    """The place of instructions: a "turn" of their own, or the beginning of the first "user" turn."""
+
     tools: ToolSupport
     reasoning: ReasoningSupport
 
 
 class ModelExtension(msgspec.Struct, frozen=True):
-    """What a client may want to know before it sends a request; null is not known before the model is loaded."""
+    """Facts that clients need before they send a request; null is not known before the model is loaded."""
 
     state: State
     context_length: int | None
@@ -77,12 +82,12 @@ class ModelList(msgspec.Struct, frozen=True):
 
 
 def model_list(node: Node) -> ModelList:
-    """What the node serves at this moment, whatever the state of each model."""
+    """Returns the list of all models, those that are not ready among them."""
     return ModelList(tuple(map(_model, node.models.values())))
 
 
 def models_route(node: Node) -> HTTPRouteHandler:
-    """Litestar's handler for both paths."""
+    """Returns Litestar's handler for both paths."""
 
     @HTTPRouteHandler(PATHS, http_method=[HttpMethod.GET, HttpMethod.HEAD], name="list_models")
     async def list_models() -> Response[bytes]:
@@ -93,13 +98,13 @@ def models_route(node: Node) -> HTTPRouteHandler:
 
 def _model(model: ServedModel) -> ModelObject:
     context = None if model.facts is None else model.facts.n_ctx
-    found = None if model.traits is None else _found(model.traits)
+    found = None if model.traits is None else _found_support(model.traits)
     reasons = None if found is None else found.reasoning.supported and THIS_VERSION.reasoning
     extension = ModelExtension(model.state, context, model.max_request_bytes, reasons, found)
     return ModelObject(model.id, model.created, extension)
 
 
-def _found(traits: Traits) -> FoundSupport:
+def _found_support(traits: Traits) -> FoundSupport:
     return FoundSupport(
         traits.template,
         traits.system,

@@ -1,7 +1,7 @@
 """`GET /schema/openapi.json`: OpenAPI 3.1 of everything the node answers.
 
-Response bodies come from the very types that are encoded, the request body from `request_schema`; what is written
-by hand here are the routes, their answers and their headers.
+Response bodies come from the very types that are encoded, the request body from `request_schema`; what is
+written by hand here are the routes, their answers and their headers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`GET /healthz`: the process answers. `GET /readyz`: it can be sent requests, because every model prepares and decodes."""
+"""`GET /healthz`, the process answers; `GET /readyz`, every model prepares and decodes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Alive(msgspec.Struct, frozen=True):
 
 
 def healthz_route(node: Node) -> HTTPRouteHandler:
-    """Litestar's handler; it answers 200 until the process ends."""
+    """Returns Litestar's handler, which answers 200 until the process ends."""
 
     @HTTPRouteHandler(HEALTHZ, http_method=[HttpMethod.GET, HttpMethod.HEAD], name="healthz")
     async def healthz() -> Response[bytes]:
@@ -34,7 +34,7 @@ def healthz_route(node: Node) -> HTTPRouteHandler:
 
 
 def readyz_route(node: Node) -> HTTPRouteHandler:
-    """Litestar's handler; 503 with `Retry-After` while the node drains or a model does not prepare or decode."""
+    """Returns Litestar's handler; 503 with `Retry-After` while the node drains or a model does not work."""
     health = Health(node)
 
     @HTTPRouteHandler(READYZ, http_method=[HttpMethod.GET, HttpMethod.HEAD], name="readyz")

@@ -1,8 +1,8 @@
 """The request body as JSON Schema 2020-12, for the OpenAPI document.
 
-`contract.decode` is what judges requests, by hand and with paths; this says the same declaratively, and a test
-holds the two against each other. null is unset for every optional parameter, so each of those is nullable.
-Bounds between parts (outputs that belong to calls, a choice that names a tool) are beyond it.
+`contract.decode` is what judges requests, by hand and with paths; this says the same declaratively, and a
+test holds the two against each other. null is unset for every optional parameter, so each of those is
+nullable. Bounds between parts (outputs that belong to calls, a choice that names a tool) are beyond it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """`POST /v1/infer/responses` and its alias: from the socket to the service and back.
 
-An ASGI application of its own behind a thin Litestar handler, because three things are ours to decide: the body is
-read only after its declared type is known to be JSON, a client that leaves cancels the work at any time, and a
-stream's head waits for the first token while each of its events is one write.
+A thin Litestar handler returns an ASGI application, for three reasons: the body is read only after its
+declared type is known to be JSON, a client that leaves cancels the work at any time, and a stream's head
+waits for the first token while each of its events is one write.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class Responses:
     """The endpoint.
 
     Args:
-        node: what serves the requests.
-        stall_seconds: how long one write may wait for a client that does not read.
+        node: serves the requests.
+        stall_seconds: the longest time that one write waits for a client that does not read.
     """
 
     def __init__(self, node: Node, *, stall_seconds: float = STALL_SECONDS) -> None:
@@ -62,9 +62,9 @@ class Responses:
         # The body is bound to no name here: a stream may be long, and the body large.
         reply = await respond(self._node, in_flight, await self._body(in_flight, client))
         if isinstance(reply, Stream):
-            await _stream(client, reply)
+            await _send_stream(client, reply)
         else:
-            await _whole(client, reply.body)
+            await _send_body(client, reply.body)
 
     async def _body(self, in_flight: InFlight, client: Client) -> bytes:
         with in_flight.record.timing.phase("read"):
@@ -74,7 +74,7 @@ class Responses:
 
 
 def responses_route(node: Node, *, stall_seconds: float = STALL_SECONDS) -> HTTPRouteHandler:
-    """Litestar's handler for both paths."""
+    """Returns Litestar's handler for both paths."""
     endpoint = Responses(node, stall_seconds=stall_seconds)
 
     @post(PATHS, status_code=200, name="create_response")
@@ -84,19 +84,19 @@ def responses_route(node: Node, *, stall_seconds: float = STALL_SECONDS) -> HTTP
     return create_response
 
 
-async def _whole(client: Client, body: bytes) -> None:
+async def _send_body(client: Client, body: bytes) -> None:
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     await client.send({"type": "http.response.start", "status": 200, "headers": headers})
     await client.send({"type": "http.response.body", "body": body, "more_body": False})
 
 
-async def _stream(client: Client, stream: Stream) -> None:
+async def _send_stream(client: Client, stream: Stream) -> None:
     await client.send({"type": "http.response.start", "status": 200, "headers": _STREAM_HEAD})
     await stream.run(client)
     await client.send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 def _header(scope: Scope, wanted: bytes) -> str | None:
-    """The header's values as one, None where it is absent (RFC 9110, section 5.3)."""
+    """Returns the header's values as one, None where it is absent (RFC 9110, section 5.3)."""
     values = [value.decode("latin-1") for name, value in scope["headers"] if name == wanted]
     return ", ".join(values) if values else None

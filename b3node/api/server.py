@@ -1,8 +1,9 @@
-"""A running node: uvicorn inside our own event loop, and an orderly end.
+"""Runs a node: uvicorn inside our own event loop, and an orderly end.
 
-uvicorn closes its listener at the first signal and then waits for ever. Here the first signal only stops intake:
-`/readyz` turns 503 at once, new requests are told to try elsewhere, and what is in flight has `drain_seconds` to
-finish. Then it is ended with an error event, and the listener closes. A second signal ends everything at once.
+uvicorn closes its listener at the first signal and then waits for ever. Here the first signal only stops
+intake: `/readyz` turns 503 at once, new requests are refused with `node_unavailable`, and requests in flight
+have `drain_seconds` to finish. Then they end with an error event, and the listener closes. A second signal
+ends everything at once.
 """
 
 from __future__ import annotations
@@ -33,22 +34,25 @@ _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
 class Shutdown(msgspec.Struct, frozen=True, kw_only=True):
-    """How a node ends, in seconds: in-flight requests may finish, then say goodbye, then are cut off."""
+    """The stages of a node's end; after them connections are cut."""
 
     drain_seconds: float = 25.0
+    """Requests in flight may finish."""
+
     halt_seconds: float = 2.0
+    """The rest of them may send their error."""
 
 
 class Server:
     """One listening node. `run` serves until `stop`; both belong to one event loop.
 
     Args:
-        app: what `create_app` made for the same `node`.
-        node: what is drained at the end.
+        app: the application that `create_app` made for `node`.
+        node: is drained at the end.
         host: an address or name to listen on.
         port: 0 for any free one.
         listener: a socket that is bound already, instead of one bound to `host` and `port`.
-        shutdown: how long the end may take.
+        shutdown: the time that the end may take.
         protocol: the HTTP protocol with its limits.
 
     Raises:
@@ -97,7 +101,7 @@ class Server:
         await serving
 
     def stop(self) -> None:
-        """The first call drains, the second does not wait any longer."""
+        """Drains at the first call; ends at once at the second."""
         if self._stopping.is_set():
             self._uvicorn.force_exit = True
             self._forced.set()
@@ -112,7 +116,7 @@ class Server:
             await self._wait_until_empty(self._shutdown.halt_seconds)
 
     async def _wait_until_empty(self, seconds: float) -> bool:
-        """Whether nothing is in flight any more, after at most so many seconds, or at once when forced."""
+        """Waits at most so many seconds, not at all when forced; returns whether no request is in flight."""
         waits = {asyncio.create_task(self._node.drained()), asyncio.create_task(self._forced.wait())}
         await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         for wait in waits:
@@ -127,7 +131,7 @@ async def serve(server: Server, on_started: Callable[[int], None] | None = None)
 
 
 class _FreshDateState(ServerState):
-    """uvicorn's, but for the date: it is made for the answer that bears it."""
+    """uvicorn's state, with a date that is made for each answer."""
 
     @property
     def default_headers(self) -> list[tuple[bytes, bytes]]:
@@ -135,14 +139,14 @@ class _FreshDateState(ServerState):
 
     @default_headers.setter
     def default_headers(self, headers: object) -> None:
-        """What uvicorn sets once is not wanted: it grows old."""
+        """Ignores the headers that uvicorn sets once: their date grows old."""
 
 
 class _Uvicorn(uvicorn.Server):
-    """uvicorn without hands on the process's signals, with a word when it is up, and without ticks.
+    """uvicorn without signal handlers, with a callback once it is up, and without ticks.
 
-    It looks ten times a second whether it is to end; a process that sleeps between tokens pays more for each look
-    than for a token.
+    uvicorn checks ten times a second whether it is to end; in a process that sleeps between tokens, each
+    check costs more than a token.
     """
 
     on_started: Callable[[], object] = staticmethod(lambda: None)
@@ -153,7 +157,7 @@ class _Uvicorn(uvicorn.Server):
         self._ending = asyncio.Event()
 
     def end(self) -> None:
-        """Lets `serve` come to its end."""
+        """Lets `serve` return."""
         self.should_exit = True
         self._ending.set()
 
@@ -164,7 +168,7 @@ class _Uvicorn(uvicorn.Server):
         return nullcontext()
 
     def drop(self) -> None:
-        """Cuts every connection: what is left is a client that neither reads nor leaves."""
+        """Cuts every connection: those that are left have clients that neither read nor leave."""
         for connection in list(self.server_state.connections):
             if isinstance(connection, HttpProtocol):
                 connection.transport.abort()
@@ -191,7 +195,7 @@ def _config(app: Litestar, protocol: type[HttpProtocol], shutdown: Shutdown) -> 
 
 
 def _silence_uvicorn() -> None:
-    """Uvicorn's own words are for a terminal; what matters of them reaches our log another way."""
+    """Drops uvicorn's log lines, which are for a terminal; our own log has the events that matter."""
     logger = logging.getLogger("uvicorn")
     logger.propagate = False
     logger.handlers = [logging.NullHandler()]

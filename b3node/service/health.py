@@ -1,4 +1,4 @@
-"""Whether the node lives, and whether it can be sent requests: the second proves a real prompt and a real decode."""
+"""Readiness of the node: each model proves that it prepares a prompt and decodes a token."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ from b3node.service.node import Node
 from b3node.workers.served_model import ServedModel, State
 
 PROBE_SECONDS: Final = 5.0
-"""How long a model may take to prepare a prompt, and to decode one token, when it has not done so lately."""
+"""The time for preparing a prompt and for decoding one token, if the model has not done so lately."""
+
+_PROBE_GRACE_SECONDS: Final = 1.0
+"""Added to a probe's time, for probes that do not keep to it."""
 
 
 class ModelHealth(msgspec.Struct, frozen=True):
-    """One model: where its engine stands, whether a prompt was prepared and a token decoded lately or just now."""
+    """One model: the state of its engine, and whether it prepares prompts and decodes tokens."""
 
     id: str
     state: State
@@ -25,7 +28,7 @@ class ModelHealth(msgspec.Struct, frozen=True):
 
 
 class Readiness(msgspec.Struct, frozen=True):
-    """The body of `/readyz`; `ready` exactly when the node takes requests and every model prepares and decodes."""
+    """The body of `/readyz`; `ready` if the node takes requests and every model prepares and decodes."""
 
     status: Literal["ready", "not_ready", "draining"]
     node: str
@@ -33,7 +36,7 @@ class Readiness(msgspec.Struct, frozen=True):
 
 
 class Health:
-    """Answers probes. Probes that come while one is under way share its result, so they cannot pile up."""
+    """Answers probes. Concurrent probes share one result, so they cannot pile up."""
 
     def __init__(self, node: Node, *, timeout: float = PROBE_SECONDS) -> None:
         self._node = node
@@ -41,7 +44,7 @@ class Health:
         self._running: asyncio.Task[tuple[ModelHealth, ...]] | None = None
 
     async def readiness(self) -> Readiness:
-        """The state of the node and of every model; without probing when the node is draining."""
+        """Returns the state of the node and of every model; probes none while the node is draining."""
         models = self._unprobed() if self._node.draining else await self._probed()
         return Readiness(self._status(models), self._node.id, models)
 
@@ -70,13 +73,13 @@ class Health:
         if model.state != "ready":
             return ModelHealth(model.id, model.state, prepares=False, decodes=False)
         prepares, decodes = await asyncio.gather(
-            self._answer(model.prepares(self._timeout)), self._answer(model.probe(self._timeout))
+            self._succeeds(model.prepares(self._timeout)), self._succeeds(model.probe(self._timeout))
         )
         return ModelHealth(model.id, model.state, prepares, decodes)
 
-    async def _answer(self, probe: Coroutine[object, object, bool]) -> bool:
+    async def _succeeds(self, probe: Coroutine[object, object, bool]) -> bool:
         try:
-            async with asyncio.timeout(self._timeout + 1.0):  # a probe that forgets its own time-out
+            async with asyncio.timeout(self._timeout + _PROBE_GRACE_SECONDS):
                 return await probe
         except Exception:  # noqa: BLE001 - a probe that breaks is an answer too
             return False

@@ -1,8 +1,8 @@
 """One request in flight. All that it holds is given back when its context ends, however that happens.
 
 Three things can end a request early: its client leaves (the task is cancelled), the node stops (`halt`), or
-something fails. The engine must know of each within a step, so the generation belongs to the request in flight and
-not to the code that reads it: a generator that was never started runs no `finally`.
+something fails. The engine must know of each within a step, so the generation belongs to the request in
+flight and not to the code that reads it: a generator that was never started runs no `finally`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""One JSON object a line on stderr: one for every request, one for every bug.
+"""The log: one JSON object a line on stderr, one for every request and one for every bug.
 
-Nothing in it is a prompt, an output or a credential; a client's text is cut and escaped, so it can neither
-forge a line nor move a terminal's cursor. LineWriter are written by a thread of their own behind a bounded queue,
-because a pipe that nobody reads must not stop the event loop; what does not fit is counted and dropped.
+No line has a prompt, an output or a credential; a client's text is cut and escaped, so it can neither forge a
+line nor move a terminal's cursor. A thread writes the lines from a bounded queue, because a pipe without a
+reader must not stop the event loop; lines that do not fit are dropped and counted.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from b3node.service.record import Record
 
 Level = Literal["debug", "info", "warning", "error", "off"]
 
-MAX_TEXT: Final = 256
-"""Characters of a field."""
+MAX_FIELD_CHARS: Final = 256
+"""Characters of a field; the rest is cut off."""
 
-MAX_TRACE: Final = 8192
+MAX_TRACE_CHARS: Final = 8192
 """Characters of a traceback, counted from its end, where the cause stands."""
 
-_QUEUE_LINES: Final = 1024
+_MAX_QUEUED_LINES: Final = 1024
 
 _LEVELS: Final[dict[Level, int]] = {"debug": 10, "info": 20, "warning": 30, "error": 40, "off": 50}
 """Standard levels; no line is critical, so that level is "off"."""
@@ -46,9 +46,9 @@ Write = Callable[[str], None]
 
 
 class LineWriter:
-    """A bounded queue of lines and the daemon thread that writes them; calling it never blocks."""
+    """A bounded queue of lines and the daemon thread that writes them. Calls never block."""
 
-    def __init__(self, file: IO[str], capacity: int = _QUEUE_LINES) -> None:
+    def __init__(self, file: IO[str], capacity: int = _MAX_QUEUED_LINES) -> None:
         self._file = file
         self._queue: queue.Queue[str | None] = queue.Queue(capacity)
         self._dropped = 0
@@ -63,7 +63,7 @@ class LineWriter:
             self._dropped += 1
 
     def close(self, timeout: float = 1.0) -> None:
-        """Writes what is queued, as far as `timeout` seconds allow."""
+        """Writes the queued lines, as far as `timeout` seconds allow."""
         try:
             self._queue.put(None, timeout=timeout)
         except queue.Full:
@@ -84,19 +84,19 @@ def configure(level: Level, write: Write | None = None) -> None:
 
     Args:
         level: lines below it are not made; "off" makes none.
-        write: takes each line, without its end; by default a `LineWriter` on stderr.
+        write: is called with each line, without its end; by default a `LineWriter` on stderr.
     """
-    sink: Write = _to_stderr() if write is None else write
+    output: Write = _to_stderr() if write is None else write
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True, key="ts"),
             structlog.processors.format_exc_info,
-            _bounded,
-            _rendered,
+            _bound,
+            _render,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
-        logger_factory=lambda *_: _StructlogOutput(sink),
+        logger_factory=lambda *_: _StructlogOutput(output),
         cache_logger_on_first_use=False,
     )
 
@@ -123,17 +123,17 @@ def request(record: Record) -> None:
 
 
 def bug(record: Record, error: BaseException) -> None:
-    """The traceback behind a request's internal error."""
+    """Writes the traceback of a request's internal error."""
     _logger.error("bug", request_id=record.request_id, route=record.route, exc_info=error)
 
 
 def event(name: str, **fields: object) -> None:
-    """A line about the node itself."""
+    """Writes a line about the node itself."""
     _logger.info(name, **fields)
 
 
 class _StructlogOutput:
-    """What structlog calls with a rendered line."""
+    """Passes rendered lines from structlog to a `Write`."""
 
     def __init__(self, write: Write) -> None:
         self._write = write
@@ -144,14 +144,14 @@ class _StructlogOutput:
     debug = info = warning = error = critical = exception = msg
 
 
-def _bounded(_logger: object, _method: str, fields: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+def _bound(_logger: object, _method: str, fields: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     for name, value in fields.items():
         if isinstance(value, str):
             text = _CREDENTIAL.sub("[redacted]", value)
-            fields[name] = text[-MAX_TRACE:] if name == "exception" else text[:MAX_TEXT]
+            fields[name] = text[-MAX_TRACE_CHARS:] if name == "exception" else text[:MAX_FIELD_CHARS]
     return fields
 
 
-def _rendered(_logger: object, _method: str, fields: MutableMapping[str, Any]) -> str:
+def _render(_logger: object, _method: str, fields: MutableMapping[str, Any]) -> str:
     # ASCII only: JSON escapes control characters by itself, but neither U+2028 nor U+009B, nor DEL at all.
     return json.dumps(fields, ensure_ascii=True, default=str).replace("\x7f", "\\u007f")

@@ -34,8 +34,8 @@ class NodeLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Request bodies held in memory, in units of the largest one that is allowed."""
 
     first_token_seconds: float = 280.0
-    """Queue and prefill together. Node's fetch gives up 300 s after it asked for a head that waits for the first
-    token, so the refusal must come before that."""
+    """Queue and prefill together. Node's fetch gives up 300 s after it asked for a head that waits for the
+    first token, so the refusal must come before that."""
 
 
 class Node:
@@ -130,7 +130,7 @@ class Node:
         for sink in self.sinks:
             try:
                 sink(record)
-            except Exception as error:  # noqa: BLE001 - the request is answered; only its record is incomplete
+            except Exception as error:  # noqa: BLE001 - the request itself is answered
                 log.bug(record, error)
 
     def drain(self) -> None:

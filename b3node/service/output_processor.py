@@ -1,8 +1,8 @@
 """Turns the engine's outputs for one sequence into contract events.
 
 It holds the parser, the composer and the counts of one response, and knows neither time-outs nor sockets.
-Invariant: for any outputs, cut into any batches, the events are those of one well-formed response, and `ended` is
-true exactly when the last of them has been returned.
+Invariant: for any outputs, cut into any batches, the events are those of one well-formed response, and
+`ended` is true exactly when the last of them has been returned.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ class OutputProcessor:
         return self._composer.open()
 
     def feed(self, outputs: Sequence[Output]) -> Iterable[Event]:
-        """Returns the events of new outputs, one by one: none is lost when a later output turns out to be bad.
+        """Returns the events of new outputs, one by one: none is lost when a later output is bad.
 
-        Tokens that arrived together are parsed together: a front that falls behind catches up with fewer,
-        larger deltas.
+        Tokens that arrived together are parsed together: a front that is slower than the engine catches up
+        with fewer, larger deltas.
 
         Raises:
             Refusal: the engine could not begin or could not go on; nothing more comes from it. `fail` makes
@@ -86,7 +86,7 @@ class OutputProcessor:
             yield from self._end(finished)
 
     def fail(self, refusal: Refusal) -> list[Event]:
-        """Returns the events of a response that breaks off: `response.failed` with the output so far, `error`.
+        """Returns the events of a response that breaks off: `response.failed` with its output, `error`.
 
         Bytes that the parser holds back are not part of it: they may be half a character or half a marker.
         """

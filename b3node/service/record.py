@@ -14,8 +14,8 @@ from b3node.principal import Principal
 from b3node.service.timing import Stopwatch
 
 Disconnect = Literal["body", "before_head", "mid_stream", "stalled"]
-"""When the client left: while it sent its body, before the head of its answer, in the middle of a stream, or by
-not reading any more."""
+"""When the client left: while it sent its body, before the head of its answer, in the middle of a stream, or
+by not reading any more."""
 
 _UNLOGGED_FIELDS: Final = frozenset({"timing", "principal"})
 

@@ -1,9 +1,9 @@
 """The whole life of a request, from its bytes to its answer.
 
-Decode, find the model, refuse unsupported parameters, prepare the prompt, submit it to the engine, wait for the
-first token; from there on either a stream of frames or one body, which is the fold of the same events. A failure
-before the first token is raised, because an HTTP status can still be chosen; a later one ends the stream with its
-error event.
+Decode, find the model, refuse unsupported parameters, prepare the prompt, submit it to the engine, wait for
+the first token; from there on either a stream of frames or one body, which is the fold of the same events. A
+failure before the first token is raised, because an HTTP status can still be chosen; a later one ends the
+stream with its error event.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class FrameSink(Protocol):
     """Sends the frames of a stream to its client."""
 
     def write(self, frame: bytes) -> bool:
-        """Sends a frame, one event, in one write; returns whether the client keeps up. Never blocks or fails."""
+        """Sends a frame in one write; returns whether the client keeps up. Never blocks or fails."""
         ...
 
     async def drain(self) -> None:
@@ -84,8 +84,8 @@ class Stream:
     async def run(self, sink: FrameSink) -> None:
         """Sends the whole stream. Raises cancellations and the errors of `drain`; all others end the stream.
 
-        Outputs of the engine are sent from within the callback that brought them: between a token and its write
-        no task is woken. Only a client that does not keep up is waited for.
+        Outputs of the engine are sent from within the callback that brought them: between a token and its
+        write no task is woken. Only a client that does not keep up is waited for.
         """
         _write(sink, self._events)
         while not self._processor.ended:
@@ -94,7 +94,7 @@ class Stream:
                 await self._in_flight.wait(partial(self._generation.listen, partial(self._feed, sink)))
             except Refusal as refusal:
                 _write(sink, self._processor.fail(refusal))
-            except Exception as error:  # noqa: BLE001 - a bug must end the stream with its error event, not with a bare close
+            except Exception as error:  # noqa: BLE001 - a bug ends the stream with its error event too
                 log.bug(self._in_flight.record, error)
                 _write(sink, self._processor.fail(internal(self._in_flight.record.request_id)))
         await sink.drain()
@@ -189,7 +189,7 @@ def _judge(tools: Sequence[FunctionTool]) -> Judge:
     """Returns the judge of a request's calls."""
     if not tools:
         return lambda *_: False
-    from b3node.grammar.judge import judge  # noqa: PLC0415 - a third of the front's imports; `warm_up` does it
+    from b3node.grammar.judge import judge  # noqa: PLC0415 - a third of all imports; see `warm_up`
 
     return judge(tools)
 

@@ -1,11 +1,11 @@
-"""Where a request's time went: the phases of `Server-Timing`, and the milliseconds of `b3os.timing`."""
+"""Measures the phases of a request: for `Server-Timing`, for `b3os.timing` and for the log."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 
@@ -16,12 +16,9 @@ Phase = Literal["read", "parse", "prepare", "queue", "prefill", "ttft", "model"]
 
 `read`: the body arrives. `parse`: it is decoded and checked. `prepare`: template and tokens. `queue`: the
 wait for a slot. `prefill`: from the slot to the first token. These five do not overlap, so their sum is at
-most the total. `ttft` (request head to first token) and `model` (hand-over to the engine until its last
-word) span several of them.
+most the total. `ttft` (request head to first token) and `model` (submission to the engine until its last
+output) span several of them.
 """
-
-PARTS: Final[tuple[Phase, ...]] = ("read", "parse", "prepare", "queue", "prefill")
-"""The phases that do not overlap."""
 
 
 class Clock(msgspec.Struct, frozen=True):
@@ -45,16 +42,16 @@ class Stopwatch:
         return (self._monotonic() - self._start) * 1000.0
 
     def set(self, phase: Phase, milliseconds: float) -> None:
-        """Sets a phase; a negative duration, which only a rounding difference can bring, counts as none."""
+        """Sets a phase; a negative duration, which only a rounding difference can bring, counts as 0."""
         self._phases[phase] = max(0.0, milliseconds)  # this way around it is never -0.0
 
     def get(self, phase: Phase) -> float | None:
-        """A phase's milliseconds, or None where it did not happen (yet)."""
+        """Returns a phase's milliseconds, or None where it did not happen (yet)."""
         return self._phases.get(phase)
 
     @contextmanager
     def phase(self, phase: Phase) -> Iterator[None]:
-        """Sets the phase to what the block took, however it ends."""
+        """Times the block as that phase, however it ends."""
         start = self.elapsed
         try:
             yield
@@ -62,7 +59,7 @@ class Stopwatch:
             self.set(phase, self.elapsed - start)
 
     def header(self, *, total: bool) -> str:
-        """The value of `Server-Timing`, in fixed point with one decimal.
+        """Returns the value of `Server-Timing`, in fixed point with one decimal.
 
         `total` is for answers whose size is known; a stream's head comes too early for it (contract).
         """
@@ -72,16 +69,16 @@ class Stopwatch:
         return ", ".join(entries)
 
     def fields(self) -> dict[str, object]:
-        """Every phase and the total so far, named for a log line: `queue_ms`, `total_ms`."""
+        """Returns every phase and the total so far, named for a log line: `queue_ms`, `total_ms`."""
         known: dict[str, object] = {f"{name}_ms": _rounded(spent) for name, spent in self._phases.items()}
         return known | {"total_ms": _rounded(self.elapsed)}
 
     def of_stream(self) -> Timing:
-        """`b3os.timing` of a stream's last event."""
+        """Returns `b3os.timing` for a stream's last event."""
         return Timing(total_ms=_rounded(self.elapsed), ttft_ms=_rounded(self._phases.get("ttft", 0.0)))
 
     def of_body(self) -> Timing:
-        """`b3os.timing` of an answer without streaming."""
+        """Returns `b3os.timing` for an answer without streaming."""
         return Timing(total_ms=_rounded(self.elapsed), model_ms=_rounded(self._phases.get("model", 0.0)))
 
 

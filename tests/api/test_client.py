@@ -38,8 +38,8 @@ class Channel:
     def abort(self) -> None:
         self.aborted = True
 
-    def client(self, *headers: tuple[bytes, bytes], spout: object = None) -> Client:
-        state = {"abort": self.abort, "spout": spout}
+    def client(self, *headers: tuple[bytes, bytes], body_writer: object = None) -> Client:
+        state = {"abort": self.abort, "body_writer": body_writer}
         scope: Any = {"type": "http", "headers": list(headers), "state": state}
         checked: HTTPScope = scope
         return Client(checked, self.receive, self.send, stall_seconds=0.01)
@@ -187,7 +187,7 @@ def test_a_write_that_waits_too_long_drops_the_connection() -> None:
 
 
 class Pipe:
-    """A spout that keeps what it is given, and may be full."""
+    """A body_writer that keeps what it is given, and may be full."""
 
     def __init__(self, *, is_open: bool = True) -> None:
         self.pieces: list[bytes] = []
@@ -203,13 +203,13 @@ class Pipe:
         await self.emptied.wait()
 
 
-@pytest.mark.parametrize("spout", [False, True])
-def test_pieces_that_no_spout_takes_are_sent_one_by_one(*, spout: bool) -> None:
+@pytest.mark.parametrize("body_writer", [False, True])
+def test_pieces_that_no_spout_takes_are_sent_one_by_one(*, body_writer: bool) -> None:
     """Without a way past ASGI, or where a body cannot come in pieces, each piece is a message of its own."""
 
     async def story() -> None:
         channel = Channel(chunk(b""))
-        async with channel.client(spout=Pipe(is_open=False) if spout else None) as client:
+        async with channel.client(body_writer=Pipe(is_open=False) if body_writer else None) as client:
             await read(client)
             await client.send(START)
             assert not client.write(b"abc")
@@ -229,7 +229,7 @@ def test_a_spout_takes_pieces_behind_the_head() -> None:
     async def story() -> None:
         pipe = Pipe()
         channel = Channel(chunk(b""))
-        async with channel.client(spout=pipe) as client:
+        async with channel.client(body_writer=pipe) as client:
             await read(client)
             await client.send(START)
             assert client.write(b"abc")
@@ -254,7 +254,7 @@ def test_a_spout_that_stays_full_drops_the_connection() -> None:
         channel = Channel(chunk(b""))
 
         async def serve() -> None:
-            async with channel.client(spout=pipe) as client:
+            async with channel.client(body_writer=pipe) as client:
                 await read(client)
                 await client.send(START)
                 pipe.full = True

@@ -127,7 +127,7 @@ def test_a_head_has_a_deadline(node: Running, data: bytes) -> None:
 
 def test_dripping_does_not_extend_a_deadline(node: Running) -> None:
     """One byte now and then is no progress: the head's time counts from its beginning."""
-    with Line(node) as line, pytest.raises(OSError, match=r".*"):  # noqa: PT012 - whichever write finds it closed
+    with Line(node) as line, pytest.raises(OSError, match=r".*"):  # noqa: PT012 - any of the writes
         for byte in get("/healthz", *(f"X-{n}: y" for n in range(20))):
             line.send(bytes([byte]))
             time.sleep(0.02)
@@ -165,7 +165,7 @@ def test_a_body_has_a_deadline(node: Running) -> None:
 
 def test_a_body_that_makes_progress_may_take_longer() -> None:
     """Every so many bytes buy a second more."""
-    patient = ConnectionLimits(body_seconds=0.2, body_rate=100)
+    patient = ConnectionLimits(body_seconds=0.2, body_bytes_per_second=100)
     with serving(FakeModel(), wire=patient) as node, Line(node) as line:
         data = post({"input": "x" * 400})
         for start in range(0, len(data), 100):

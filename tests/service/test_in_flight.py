@@ -29,7 +29,7 @@ async def never() -> None:
 
 
 def test_leaving_cancels_the_generation_and_gives_everything_back() -> None:
-    """However a request in flight ends, its generation is cancelled, its bytes and its place are free again."""
+    """However a request in flight ends, its generation is cancelled, its place and bytes are free."""
     here, generation = node(), FakeGeneration([])
 
     def fly() -> None:

@@ -5,7 +5,9 @@ import re
 import pytest
 from hypothesis import given, strategies as st
 
-from b3node.service.timing import PARTS, Stopwatch
+from b3node.service.timing import Phase, Stopwatch
+
+PARTS: tuple[Phase, ...] = ("read", "parse", "prepare", "queue", "prefill")
 
 
 class Hands:
