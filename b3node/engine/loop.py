@@ -1,15 +1,16 @@
-"""The engine's one loop: hear, plan, compute, draw, tell.
+"""The engine's one loop: receive, plan, compute, draw, send.
 
-It owns the order of things and nothing else: what to compute is the scheduler's, how is the backend's, and
-the channel to the front and the clock are given. A step that failed costs its sequences, a row that is not
-a distribution or a grammar that cannot be kept costs its sequence, and anything that cannot be survived is left
-to the process: the front restarts it.
+It owns the order of the steps and nothing else: the scheduler decides the plan, the backend carries it out,
+and the channel to the front and the clock are given. A failed step costs its sequences; a row that is not a
+distribution, or a grammar that cannot be enforced, costs its sequence. Any other error ends the process, and
+the front restarts it.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Sequence as Many
+from collections import abc
+from collections.abc import Callable
 from typing import Protocol
 
 from b3node.dialects.outline import begun_as
@@ -27,14 +28,17 @@ from b3node.engine.schedule.sequence import Sequence
 
 
 class Channel(Protocol):
-    """The engine's end of the line to the front."""
+    """The engine's end of the connection to the front."""
 
-    def receive(self, *, wait: bool) -> Many[object] | None:
-        """Messages that have come; with `wait`, blocks until there is one. None when the front is gone."""
+    def receive(self, *, wait: bool) -> abc.Sequence[object] | None:
+        """Returns the messages that have come; with `wait`, blocks until there is one.
+
+        None once the front is gone.
+        """
         ...
 
     def send(self, step: Step) -> None:
-        """Tells the front of a step; blocks while the front does not read."""
+        """Sends a step to the front; blocks while the front does not read."""
         ...
 
 
@@ -44,8 +48,8 @@ class Loop:
     Args:
         clock: monotonic seconds.
         constrain: makes constraints of grammars.
-        lexicon: the model's, for guides; without one no outline can be kept.
-        jump: writes what is forced; without one it is drawn token by token.
+        token_table: the model's, for guides; without one no outline can be enforced.
+        jump_forward: appends forced text; without one it is drawn token by token.
     """
 
     def __init__(
@@ -73,7 +77,10 @@ class Loop:
             self.step()
 
     def receive(self) -> bool:
-        """Takes in what the front has said; waits for it when there is nothing to do. False: the front is gone."""
+        """Passes the front's messages to the scheduler; waits for one if there is nothing to do.
+
+        Returns False once the front is gone.
+        """
         idle = self._scheduler.idle
         if idle:
             self._send()
@@ -94,7 +101,7 @@ class Loop:
         return True
 
     def _constraint(self, submit: Submit) -> Constraint | None:
-        """What keeps a sequence to its grammar and outline; None where it has none, and where it cannot be had."""
+        """Returns the constraint of a submitted sequence; None if it has none, or if it cannot be made."""
         try:
             grammar = None if submit.grammar is None else self._constrain(submit.grammar)
             if submit.outline is None or self._token_table is None:
@@ -104,13 +111,13 @@ class Loop:
             return None
 
     def _grammar_of_calls(self, grammar: str | None) -> Callable[[int], Grammar]:
-        """What `Guide` takes for calls in other spellings."""
+        """Returns the function that makes the grammar of calls in another spelling, for `Guide`."""
         return lambda which: self._constrain(begun_as(grammar or "", which))
 
     def step(self) -> None:
-        """One step of the model, drawn and accounted for.
+        """Runs one step of the model, draws, and accounts for the result.
 
-        What it brought is told at once, or, where the device computes beside us, while the next step runs.
+        The step is sent at once, or, if the device computes in parallel, while the next step runs.
         """
         plan = self._scheduler.plan(self._clock())
         self._unsent.append(self._run_plan(plan))
@@ -130,20 +137,20 @@ class Loop:
         drawn = self._draw(plan, rows)
         return self._scheduler.apply(plan, drawn, seconds=self._clock() - begun)
 
-    def _draw(self, plan: Plan, rows: Rows) -> dict[int, Many[int]]:
-        """The new tokens for each slot that asked for rows."""
-        drawn: dict[int, Many[int]] = {}
+    def _draw(self, plan: Plan, rows: Rows) -> dict[int, abc.Sequence[int]]:
+        """Returns the new tokens of each slot that asked for rows."""
+        drawn: dict[int, abc.Sequence[int]] = {}
         at = 0
         for sequence, chunk in self._scheduler.draws(plan):
             drawn[chunk.slot] = self._tokens_after(sequence, chunk.draft, rows[at : at + chunk.rows])
             at += chunk.rows
         return drawn
 
-    def _tokens_after(self, sequence: Sequence, draft: Many[int], rows: Rows) -> Many[int]:
-        """The tokens that follow in a sequence: as long as they are those that were drafted, there is a row for the next.
+    def _tokens_after(self, sequence: Sequence, draft: abc.Sequence[int], rows: Rows) -> abc.Sequence[int]:
+        """Returns the tokens that follow in a sequence: one row's, and the next one's while the draft agrees.
 
-        A row behind a token that was not drawn says nothing, and is not looked at; so a draft decides how many tokens a
-        step brings, and none of them.
+        A row after a drafted token that was not drawn means nothing and is not looked at. So a draft decides
+        how many tokens a step brings, and never which.
         """
         tokens = self._first_tokens(sequence, rows[0])
         while len(tokens) <= len(draft) and tokens == draft[: len(tokens)]:
@@ -151,16 +158,16 @@ class Loop:
         return tokens
 
     def _first_tokens(self, sequence: Sequence, row: LogitRow) -> array[int]:
-        """What follows first: what an answer must begin with, or what is drawn."""
+        """Returns the first tokens of an answer: the forced beginning, else a drawn token."""
         constraint, jump_forward = sequence.constraint, self._jump_forward
         if constraint is None or jump_forward is None or sequence.generated or greedy(row) == NoToken.BROKEN:
             return self._drawn_tokens(sequence, row)
         return array("i", jump_forward.advance(constraint)) or self._drawn_tokens(sequence, row)
 
     def _drawn_tokens(self, sequence: Sequence, row: LogitRow) -> array[int]:
-        """A drawn token, and what is forced behind it.
+        """Draws a token and appends the text that is forced after it.
 
-        Whether something is forced is asked wherever a token was drawn, so a seed repeats an answer.
+        Whether text is forced is asked after every drawn token, so a seed repeats an answer.
         """
         tokens = array("i", (draw(row, sequence.constraint, sequence.sampling, sequence.rng),))
         if sequence.constraint is not None and self._jump_forward is not None and tokens[0] >= 0:
@@ -168,7 +175,7 @@ class Loop:
         return tokens
 
     def _send(self) -> None:
-        """Tells the front what it has not heard yet."""
+        """Sends the steps that the front has not received yet."""
         for step in self._unsent:
             self._channel.send(step)
         self._unsent.clear()

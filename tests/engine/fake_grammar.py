@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterable, Sequence as Many
+from collections import abc
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -113,7 +114,7 @@ def everything(token_table: TokenTable) -> TokenIds:
     return np.arange(len(token_table.pieces), dtype=np.int32)
 
 
-def new(token_table: TokenTable, *pieces: str | bytes) -> Many[int]:
+def new(token_table: TokenTable, *pieces: str | bytes) -> abc.Sequence[int]:
     """The ids of tokens that a test has added."""
     wanted = [piece.encode() if isinstance(piece, str) else piece for piece in pieces]
     return [token_table.pieces.index(piece, N_BASE) for piece in wanted]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping, Sequence as Many
+from collections import abc
+from collections.abc import Mapping
 from pathlib import Path
 from unittest import mock
 
@@ -26,7 +27,7 @@ GREEDY = Sampling(0.0, 1.0, 0)
 
 def submit(
     request: int,
-    tokens: Many[int],
+    tokens: abc.Sequence[int],
     *,
     max_tokens: int = 12,
     namespace: str = "org",
@@ -52,7 +53,7 @@ class _Recording(Loop):
     said: dict[int, list[int]]
     computed = 0
 
-    def _draw(self, plan: Plan, rows: Rows) -> dict[int, Many[int]]:
+    def _draw(self, plan: Plan, rows: Rows) -> dict[int, abc.Sequence[int]]:
         drawn = super()._draw(plan, rows)
         self.computed += plan.tokens
         for sequence, chunk in self._scheduler.draws(plan):
@@ -89,7 +90,7 @@ class Engine:
         self._now += self._tick
         return self._now
 
-    def receive(self, *, wait: bool) -> Many[object]:
+    def receive(self, *, wait: bool) -> abc.Sequence[object]:
         """What was given to `step`; the loop asks."""
         del wait
         messages, self._inbox = self._inbox, []
@@ -133,7 +134,7 @@ class Engine:
         return {request: end.cached_tokens for request, end in self.finished.items()}
 
 
-def judge(engine: Engine, path: Path, prompts: Mapping[int, Many[int]]) -> None:
+def judge(engine: Engine, path: Path, prompts: Mapping[int, abc.Sequence[int]]) -> None:
     """Checks every finished request: each of its tokens is the likeliest after its prompt and those before.
 
     Likeliest is what a fresh context of the reference says, up to `TOLERANCE`. What the front heard must be
@@ -157,7 +158,7 @@ def judge(engine: Engine, path: Path, prompts: Mapping[int, Many[int]]) -> None:
                 assert (end.reason == "stop") == (said[-1] in EOG)
 
 
-def random_prompts(seed: int, sizes: Many[int]) -> dict[int, list[int]]:
+def random_prompts(seed: int, sizes: abc.Sequence[int]) -> dict[int, list[int]]:
     """A prompt of random bytes for each size, by request number."""
     rng = np.random.default_rng(seed)
     return {number: [int(t) for t in rng.integers(0, 256, size)] for number, size in enumerate(sizes)}

@@ -26,7 +26,8 @@ it would be asked about every token, and could not know code, thoughts and speci
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence as Many
+from collections import abc
+from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -302,7 +303,7 @@ def _marker_ends(outline: Outline, token_table: TokenTable) -> tuple[_MarkerEnd,
 class _MarkerEnd:
     """The end of the marker behind which the grammar begins, as far as plain tokens write it."""
 
-    def __init__(self, literal: str, specials: Many[str], token_table: TokenTable) -> None:
+    def __init__(self, literal: str, specials: abc.Sequence[str], token_table: TokenTable) -> None:
         words = marked(literal, specials).split()
         end = words[-1] if words else b""
         for special in specials:

@@ -12,7 +12,8 @@ is left to the model: `":` may yet become `":"`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence as Many
+from collections import abc
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
 
@@ -26,7 +27,7 @@ MAX_FORCED: Final = 64
 _KNOWN: Final = 1024
 """Texts whose tokens are remembered."""
 
-Tokenize = Callable[[str], Many[int]]
+Tokenize = Callable[[str], abc.Sequence[int]]
 """The tokens of plain text that goes on where other text ended: no special ones, no space before it."""
 
 
@@ -63,7 +64,7 @@ class JumpForward:
                 break
         return taken
 
-    def _tokens(self, text: bytes, following: frozenset[int] | None) -> Many[int]:
+    def _tokens(self, text: bytes, following: frozenset[int] | None) -> abc.Sequence[int]:
         """The tokens that `text` is sure to be written with, whichever of the bytes `following` come behind it."""
         try:
             tokens = self._tokenize(text.decode())
@@ -76,7 +77,7 @@ class JumpForward:
             sure -= 1
         return tuple(tokens[:sure])
 
-    def _written(self, tokens: Many[int]) -> bytes:
+    def _written(self, tokens: abc.Sequence[int]) -> bytes:
         return b"".join(self._token_table.pieces[token] for token in tokens)
 
     def _spanned(self, text: bytes, place: int, following: frozenset[int] | None) -> bool:

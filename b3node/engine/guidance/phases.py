@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence as Many
+from collections import abc
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import numpy as np
@@ -18,7 +19,7 @@ _NONE: Final[Places] = np.empty(0, np.intp)
 class Free:
     """Anything goes but what `free` and `refusing` refuse; they have no token in common."""
 
-    def __init__(self, free: FreeTokens, refusing: Many[int] = ()) -> None:
+    def __init__(self, free: FreeTokens, refusing: abc.Sequence[int] = ()) -> None:
         self.free: Final = free
         self.refusing: Final = np.array(refusing, np.intp) if refusing else _NONE
         self._refused = np.concatenate((free.refused, self.refusing)) if refusing else free.refused
@@ -51,7 +52,7 @@ class Trying(Free):
     """As `Free`, but tokens that are `doubtful`, a mask over the vocabulary, come only where `may_come` says so."""
 
     def __init__(
-        self, free: FreeTokens, refusing: Many[int], doubtful: Mask, may_come: Callable[[int], bool]
+        self, free: FreeTokens, refusing: abc.Sequence[int], doubtful: Mask, may_come: Callable[[int], bool]
     ) -> None:
         super().__init__(free, refusing)
         self._doubtful = doubtful
@@ -78,7 +79,7 @@ class Trying(Free):
 class Forced:
     """Given tokens, at least one, in their order and nothing else."""
 
-    def __init__(self, tokens: Many[int]) -> None:
+    def __init__(self, tokens: abc.Sequence[int]) -> None:
         self.remaining: Final = list(reversed(tokens))
 
     def allows(self, tokens: TokenIds) -> Mask:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterator, Mapping, Sequence as Many
+from collections import abc
+from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 from itertools import takewhile
 from typing import Final, NamedTuple
@@ -50,7 +51,7 @@ class TokenTable:
 
     def __init__(
         self,
-        pieces: Many[bytes],
+        pieces: abc.Sequence[bytes],
         specials: Mapping[int, str],
         controls: Collection[int],
         eog: Collection[int],

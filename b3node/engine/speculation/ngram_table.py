@@ -13,7 +13,7 @@ contexts with one place fight over it in the same way. How often entries are rig
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence as Many
+from collections import abc
 from typing import Final
 
 from b3node.engine.speculation.prompt_lookup import RATE, DraftToken
@@ -40,14 +40,14 @@ class NgramTable:
     def __init__(self) -> None:
         self._tables = (_ContextTable(CONTEXT - 1), _ContextTable(CONTEXT))
 
-    def learn(self, known: Many[int]) -> None:
+    def learn(self, known: abc.Sequence[int]) -> None:
         """The last of the tokens followed the others. The table with the longest context that knows it is judged."""
         before, token = known[-CONTEXT - 1 : -1], known[-1]
         judged = False
         for table in reversed(self._tables):
             judged = table.learn(before, token, judge=not judged) or judged
 
-    def guess(self, before: Many[int]) -> DraftToken | None:
+    def guess(self, before: abc.Sequence[int]) -> DraftToken | None:
         """What follows such tokens, of which the last three count; None where nothing is known. Changes nothing."""
         for table in reversed(self._tables):
             if (guess := table.guess(before)) is not None:
@@ -65,7 +65,7 @@ class _ContextTable:
         self._votes = array("b", [0]) * _PLACES
         self._odds = [0.0, *_AT_FIRST[size - 2]]
 
-    def learn(self, before: Many[int], token: int, *, judge: bool) -> bool:
+    def learn(self, before: abc.Sequence[int], token: int, *, judge: bool) -> bool:
         """Takes in what followed; whether that context was known. With `judge`, learns how often guesses are right."""
         if len(before) < self._size:
             return False
@@ -83,7 +83,7 @@ class _ContextTable:
             self._keys[place], self._tokens[place], self._votes[place] = key, token, 1
         return known
 
-    def guess(self, before: Many[int]) -> DraftToken | None:
+    def guess(self, before: abc.Sequence[int]) -> DraftToken | None:
         if len(before) < self._size:
             return None
         key = self._key(before)
@@ -92,7 +92,7 @@ class _ContextTable:
             return None
         return DraftToken(self._tokens[place], self._odds[self._votes[place]])
 
-    def _key(self, before: Many[int]) -> int:
+    def _key(self, before: abc.Sequence[int]) -> int:
         key = 0
         for token in before[-self._size :]:
             key = (key << _BITS ^ token) & _KEY

@@ -10,7 +10,8 @@ Proposed by A. Saxena, "Prompt Lookup Decoding" (2023).
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence as Many
+from collections import abc
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -69,7 +70,7 @@ class PromptLookup:
                 return
         self._search(place)
 
-    def guess(self, draft: Many[int]) -> DraftToken | None:
+    def guess(self, draft: abc.Sequence[int]) -> DraftToken | None:
         """The token behind the known ones and a draft of such guesses; None where there is none. Changes nothing."""
         if self._next < 0:
             return None

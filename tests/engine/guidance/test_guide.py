@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from array import array
-from collections.abc import Sequence as Many
+from collections import abc
 
 import numpy as np
 import pytest
@@ -54,7 +54,7 @@ def thinking(budget: int = 1000, closing: bytes = b"</think>", lex: TokenTable =
 
 def outline(
     dialect: Dialect = PLAIN,
-    specials: Many[str] = (),
+    specials: abc.Sequence[str] = (),
     *,
     bound: Thinking | None = None,
     triggered: bool = False,
@@ -73,9 +73,9 @@ def outline(
 
 def guide(
     outlined: Outline,
-    texts: Many[bytes] | None = None,
+    texts: abc.Sequence[bytes] | None = None,
     lex: TokenTable = TOKEN_TABLE,
-    others: Many[Many[bytes]] = (),
+    others: abc.Sequence[abc.Sequence[bytes]] = (),
 ) -> Guide:
     """A guide whose grammar is `texts`, and `others[k]` for calls in the spelling `also[k]`."""
 
@@ -670,7 +670,7 @@ def judged(outlined: Outline, written: bytes, token: int | None = None) -> bool:
     return found is None or any(text.startswith(found[1]) for text in found[0])
 
 
-def grammar_text(outlined: Outline, written: bytes) -> tuple[Many[bytes], bytes] | None:
+def grammar_text(outlined: Outline, written: bytes) -> tuple[abc.Sequence[bytes], bytes] | None:
     """The texts of the grammar that holds, and what stands there; None if none holds yet."""
     channels = Channels(outlined.reading)
     for at in range(len(written)):

@@ -76,8 +76,8 @@ def test_long_rows_come_out_alike(top_p, share, blocks, misses, narrows, monkeyp
     """Where the first blocks do not settle it, and where they do, the distribution is that of masking
     first.
     """
-    monkeypatch.setattr(constrained, "_FIRST", blocks)
-    monkeypatch.setattr(constrained, "_MISSES", misses)
+    monkeypatch.setattr(constrained, "_FIRST_BLOCKS", blocks)
+    monkeypatch.setattr(constrained, "_MAX_MISSES", misses)
     row = np.random.default_rng(5).normal(0, 1.5, 300).astype(np.float32)
     allowed = frozenset(np.flatnonzero(np.random.default_rng(6).random(300) < share).tolist())
     draws, counts, source = 800, np.zeros(row.size), random.Random(9)
@@ -124,7 +124,7 @@ def test_a_nucleus_knows_its_own(seed, size, spread, top_p, share, blocks) -> No
     allowed = frozenset(np.flatnonzero(numbers.random(size) < share).tolist() or [size - 1])
     weights, constraint = Weights(row, row.max(), 1.0), FakeConstraint(allowed)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(constrained, "_FIRST", blocks)
+        patch.setattr(constrained, "_FIRST_BLOCKS", blocks)
         nucleus = Nucleus(weights, lambda places: constraint.allows(places.astype(np.int32)), top_p)
         for token in numbers.permutation(sorted(allowed))[:8]:
             answer = nucleus.holds(int(token))

@@ -157,7 +157,7 @@ def test_what_is_not_weighed_weighs_no_more_than_is_said(row, temperature) -> No
     assert np.allclose(weights.each, exact[weights.places], rtol=1e-4)
     assert weights.heavy == pytest.approx(exact[weights.places].sum(), rel=1e-4)
     assert exact.sum() - exact[weights.places].sum() <= weights.light * (1 + 1e-4) + 1e-6
-    assert np.allclose(weights.every(), exact, rtol=1e-3, atol=1e-30)
+    assert np.allclose(weights.all_weights(), exact, rtol=1e-3, atol=1e-30)
     assert row.size < 9000 or len(set(row.tolist())) == 1 or weights.places.size <= row.size / 3
 
 
@@ -171,9 +171,11 @@ def test_a_token_that_leads_is_in_the_nucleus_whatever_is_refused(row, seed, top
     for token in weights.places[np.argsort(-weights.each)][:5].tolist():
         allowed = numbers.random(row.size) < numbers.random()
         allowed[token] = True
-        heavier = exact[allowed & (row > row[token])].sum()
+        weight_above = exact[allowed & (row > row[token])].sum()
 
-        assert not weights.leads(token, top_p) or heavier < top_p * exact[allowed].sum() * (1 + 1e-5)
+        assert not weights.surely_in_nucleus(token, top_p) or weight_above < top_p * exact[allowed].sum() * (
+            1 + 1e-5
+        )
 
 
 @given(ROWS, st.integers(0, 2**32))
@@ -185,11 +187,11 @@ def test_what_is_left_out_is_not_drawn(row, seed) -> None:
     source = random.Random(seed)
     weights = Weights(row, row.max(), 1.0)
     out = weights.places[np.random.default_rng(seed).random(weights.places.size) < 0.5]
-    weights.leave_out(out)
+    weights.exclude(out)
     if not weights.heavy:
         return
     assert not set(out.tolist()) & {weights.draw(source.random) for _ in range(20)}
-    assert not weights.every()[out].any()
+    assert not weights.all_weights()[out].any()
 
     token = int(weights.places[np.where(weights.each > 0, weights.each, 2).argmin()])
     weights.keep_heavier(token)
@@ -200,7 +202,9 @@ def test_what_is_left_out_is_not_drawn(row, seed) -> None:
 
 def test_a_number_gives_others_that_are_spread_evenly() -> None:
     """What follows from neighbouring numbers has nothing to do with them, nor with each other."""
-    numbers = np.array([list(itertools.islice(sampler._more(0.3 + i * 1e-9), 2)) for i in range(4000)])
+    numbers = np.array(
+        [list(itertools.islice(sampler._further_numbers(0.3 + i * 1e-9), 2)) for i in range(4000)]
+    )
 
     assert ((numbers >= 0) & (numbers < 1)).all()
     for column in (numbers[:, 0], numbers[:, 1], (numbers[:, 0] + numbers[:, 1]) % 1):
