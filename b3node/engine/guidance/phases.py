@@ -1,4 +1,4 @@
-"""What a guided sequence may write in each of its phases but the grammar's: small constraints for `engine.guidance.guide`."""
+"""Phases of a guided sequence except the grammar itself: small constraints for `engine.guidance.guide`."""
 
 from __future__ import annotations
 
@@ -17,113 +17,120 @@ _NONE: Final[Places] = np.empty(0, np.intp)
 
 
 class Free:
-    """Anything goes but what `free` and `refusing` refuse; they have no token in common."""
+    """Allows every token except those that `free` and `also_refused` refuse.
 
-    def __init__(self, free: FreeTokens, refusing: abc.Sequence[int] = ()) -> None:
+    The two have no token in common.
+    """
+
+    def __init__(self, free: FreeTokens, also_refused: abc.Sequence[int] = ()) -> None:
         self.free: Final = free
-        self.refusing: Final = np.array(refusing, np.intp) if refusing else _NONE
-        self._refused = np.concatenate((free.refused, self.refusing)) if refusing else free.refused
+        self.also_refused: Final = np.array(also_refused, np.intp) if also_refused else _NONE
+        self._refused = np.concatenate((free.refused, self.also_refused)) if also_refused else free.refused
 
     def allows(self, tokens: TokenIds) -> Mask:
-        """Those that are not refused."""
+        """Returns True for all but the refused tokens."""
         mask: Mask = self.free.allowed[tokens]
-        return mask & ~np.isin(tokens, self.refusing) if self.refusing.size else mask
+        return mask & ~np.isin(tokens, self.also_refused) if self.also_refused.size else mask
 
     def narrow(self) -> TokenIds | None:
-        """None: nearly everything is left."""
+        """Returns None: nearly every token is allowed."""
         return None
 
     def refused(self) -> Places | None:
-        """All of them."""
+        """Returns all refused tokens."""
         return self._refused
 
     def forced(self, max_bytes: int) -> ForcedText:
-        """Nothing: hardly anything is refused."""
+        """Returns no text: hardly any token is refused."""
         del max_bytes
         return ForcedText()
 
     def accept(self, token: int) -> None:
         """Changes nothing. Raises `ValueError` if the token is refused."""
-        if not self.free.allowed[token] or (self.refusing.size and token in self.refusing):
+        if not self.free.allowed[token] or (self.also_refused.size and token in self.also_refused):
             raise ValueError("a token was to be accepted that was not allowed")
 
 
-class Trying(Free):
-    """As `Free`, but tokens that are `doubtful`, a mask over the vocabulary, come only where `may_come` says so."""
+class CheckedFree(Free):
+    """As `Free`, but tokens of the mask `doubtful` are allowed only if `is_allowed` returns True for them."""
 
     def __init__(
-        self, free: FreeTokens, refusing: abc.Sequence[int], doubtful: Mask, may_come: Callable[[int], bool]
+        self,
+        free: FreeTokens,
+        also_refused: abc.Sequence[int],
+        doubtful: Mask,
+        is_allowed: Callable[[int], bool],
     ) -> None:
-        super().__init__(free, refusing)
+        super().__init__(free, also_refused)
         self._doubtful = doubtful
-        self._may_come = may_come
+        self._is_allowed = is_allowed
 
     def allows(self, tokens: TokenIds) -> Mask:
-        """Those that are not refused; the doubtful ones among them are tried."""
+        """Returns True for tokens that are not refused; checks the doubtful ones."""
         mask = super().allows(tokens)
         for place in np.flatnonzero(mask & self._doubtful[tokens]):
-            mask[place] = self._may_come(int(tokens[place]))
+            mask[place] = self._is_allowed(int(tokens[place]))
         return mask
 
     def refused(self) -> Places | None:
-        """None: not all of them are known."""
+        """Returns None: not all refused tokens are known."""
         return None
 
     def accept(self, token: int) -> None:
         """Changes nothing. Raises `ValueError` if the token is refused."""
         super().accept(token)
-        if self._doubtful[token] and not self._may_come(token):
+        if self._doubtful[token] and not self._is_allowed(token):
             raise ValueError("a token was to be accepted that was not allowed")
 
 
 class Forced:
-    """Given tokens, at least one, in their order and nothing else."""
+    """Allows given tokens, at least one, in their order and no others."""
 
     def __init__(self, tokens: abc.Sequence[int]) -> None:
         self.remaining: Final = list(reversed(tokens))
 
     def allows(self, tokens: TokenIds) -> Mask:
-        """The next one."""
+        """Returns True for the next one."""
         mask: Mask = tokens == self.remaining[-1]
         return mask
 
     def narrow(self) -> TokenIds | None:
-        """The next one."""
+        """Returns the next one."""
         return np.array(self.remaining[-1:], np.int32)
 
     def refused(self) -> Places | None:
-        """None: all others are."""
+        """Returns None: all others are refused, which are not few."""
         return None
 
     def forced(self, max_bytes: int) -> ForcedText:
-        """No text: these are tokens."""
+        """Returns no text: tokens are forced, not bytes."""
         del max_bytes
         return ForcedText()
 
     def accept(self, token: int) -> None:
-        """Goes on. Raises `ValueError` if the token is another one."""
+        """Advances to the next token. Raises `ValueError` if the token is another one."""
         if token != self.remaining[-1]:
             raise ValueError("a token was to be accepted that was not the next one")
         self.remaining.pop()
 
 
 class NothingAllowed:
-    """No token at all: the sequence ends."""
+    """Allows no token: the sequence ends."""
 
     def allows(self, tokens: TokenIds) -> Mask:
-        """None of them."""
+        """Returns False for every token."""
         return np.zeros(len(tokens), bool)
 
     def narrow(self) -> TokenIds | None:
-        """No token."""
+        """Returns no token."""
         return np.empty(0, np.int32)
 
     def refused(self) -> Places | None:
-        """None: they are not few."""
+        """Returns None: the refused tokens are not few."""
         return None
 
     def forced(self, max_bytes: int) -> ForcedText:
-        """Nothing comes."""
+        """Returns no text."""
         del max_bytes
         return ForcedText()
 
@@ -133,14 +140,17 @@ class NothingAllowed:
 
 
 class ThinkingOrGrammar:
-    """The beginning of an answer whose grammar holds at once unless a thought comes first.
+    """Beginning of an answer whose grammar applies at once unless the model thinks first.
 
-    Both ways are open as long as what is written fits both: `remaining` is what is missing of the marker that opens a
-    thought (b"" once it is complete, None once it is not what is written), `grammar` where the grammar stands (None
-    once it refused something).
+    Both ways are open as long as the text so far fits both.
+
+    Attributes:
+        remaining: the bytes that the marker that opens thinking still lacks: b"" once it is complete, None
+            once the text does not fit it.
+        grammar: advanced by the text; None once it refused a token.
 
     Args:
-        marker: the thought's, with `MARK` before special tokens; not empty.
+        marker: the one that opens thinking, with `MARK` before special tokens; not empty.
         marked: the bytes of the special tokens that may be written.
         grammar: a copy of its own.
     """
@@ -152,52 +162,47 @@ class ThinkingOrGrammar:
         self.grammar: Grammar | None = grammar
         self._token_table = token_table
         self._marked = marked
-        self._path = self._along(marker)
-
-    @property
-    def open(self) -> bool:
-        """Whether it may still become a thought, and is not one yet."""
-        return bool(self.remaining)
+        self._marker_tokens = self._tokens_of_marker(marker)
 
     def allows(self, tokens: TokenIds) -> Mask:
-        """What goes on with the marker, or with the grammar."""
-        mask: Mask = np.isin(tokens, self._path)
+        """Returns True for tokens that continue the marker, or the grammar."""
+        mask: Mask = np.isin(tokens, self._marker_tokens)
         return mask if self.grammar is None else mask | self.grammar.allows(tokens)
 
     def narrow(self) -> TokenIds | None:
-        """The marker's tokens and the grammar's."""
+        """Returns the marker's tokens and the grammar's."""
         if self.grammar is None:
-            return self._path
+            return self._marker_tokens
         narrowed = self.grammar.narrow()
-        return None if narrowed is None else np.union1d(narrowed, self._path).astype(np.int32)
+        return None if narrowed is None else np.union1d(narrowed, self._marker_tokens).astype(np.int32)
 
     def refused(self) -> Places | None:
-        """None: they are not few."""
+        """Returns None: the refused tokens are not few."""
         return None
 
     def forced(self, max_bytes: int) -> ForcedText:
-        """Nothing as long as both ways are open; then it is the grammar's."""
+        """Returns no text as long as both ways are open, then the grammar's."""
         return self.grammar.forced(max_bytes) if self.remaining is None and self.grammar else ForcedText()
 
     def accept(self, token: int) -> None:
-        """Goes on in all ways that the token leaves open. Raises `ValueError` if it leaves none."""
+        """Advances in all ways that the token leaves open. Raises `ValueError` if it leaves none."""
         asked = np.array([token], np.int32)
         if self.grammar is not None:
             if self.grammar.allows(asked)[0]:
                 self.grammar.accept(token)
             else:
                 self.grammar = None
-        if self.remaining and token in self._path:
+        if self.remaining and token in self._marker_tokens:
             written = self._marked.get(token) or self._token_table.pieces[token]
             self.remaining = self.remaining[len(written) :]
-            self._path = self._along(self.remaining)
+            self._marker_tokens = self._tokens_of_marker(self.remaining)
         elif self.grammar is None:
             raise ValueError("a token was to be accepted that was not allowed")
         else:
             self.remaining = None
 
-    def _along(self, remaining: bytes) -> TokenIds:
-        """The tokens that go on with what is missing of the marker."""
+    def _tokens_of_marker(self, remaining: bytes) -> TokenIds:
+        """Returns the tokens that continue with the bytes that the marker still lacks."""
         if not remaining:
             return np.empty(0, np.int32)
         if remaining.startswith(MARK):

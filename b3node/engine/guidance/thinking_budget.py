@@ -1,4 +1,4 @@
-"""The bound of the thoughts of one answer: when they have gone on for long enough, and what ends them then."""
+"""The budget of an answer's thinking: when it is used up, and the tokens that close the thinking then."""
 
 from __future__ import annotations
 
@@ -10,21 +10,19 @@ from b3node.dialects.outline import Thinking
 from b3node.engine.guidance.repetition import Repetition
 from b3node.engine.sampling.constraint import ConstraintError
 
-_CONTINUATIONS: Final = 3
-"""Bytes of a character behind its first one, at most."""
+_MAX_CONTINUATION_BYTES: Final = 3
+"""Bytes of a character of UTF-8 after its first one, at most."""
 
 
 class ThinkingBudget:
-    """Counts the tokens of an answer's thoughts; `feed` and `close` mutate it.
-
-    `reached` says that the thought is to be closed now. A character that is being written is completed before.
+    """Counts the tokens of an answer's thinking; `feed` and `close` mutate it.
 
     Raises:
-        ConstraintError: there is nothing that closes a thought, or no such token.
+        ConstraintError: no tokens close thinking, or not tokens of this vocabulary.
     """
 
     def __init__(self, thinking: Thinking, n_vocab: int) -> None:
-        self._left = thinking.budget
+        self._tokens_left = thinking.budget
         self._closing = array("i")
         try:
             self._closing.frombytes(thinking.closing)
@@ -36,33 +34,36 @@ class ThinkingBudget:
             raise ConstraintError("a thought is bounded, but not by tokens of this vocabulary")
         self._repetition = Repetition()
         self._looping = False
-        self._last = b""
-        self._useless = False
+        self._tail = b""
+        self._given_up = False
 
     @property
     def reached(self) -> bool:
-        """Whether the thought has to be closed before its next token."""
-        spent = self._left <= 0 or self._looping
-        return spent and not self._useless and not _within_character(self._last)
+        """Whether thinking must be closed before its next token.
+
+        An unfinished character is completed first.
+        """
+        spent = self._tokens_left <= 0 or self._looping
+        return spent and not self._given_up and not _within_character(self._tail)
 
     def feed(self, token: int, piece: bytes) -> None:
-        """A token was written in a thought."""
-        self._left -= 1
+        """Takes in a token that was written while thinking."""
+        self._tokens_left -= 1
         self._looping = self._looping or self._repetition.feed(token)
-        self._last = (self._last + piece)[-_CONTINUATIONS:]
+        self._tail = (self._tail + piece)[-_MAX_CONTINUATION_BYTES:]
 
     def close(self) -> array[int]:
-        """The tokens that close the thought. Whatever was read as a loop is behind it then."""
-        self._looping, self._repetition, self._last = False, Repetition(), b""
+        """Returns the tokens that close thinking, and starts anew to look for loops."""
+        self._looping, self._repetition, self._tail = False, Repetition(), b""
         return self._closing
 
     def give_up(self) -> None:
-        """The thought was not closed by what closes it: it is not tried again."""
-        self._useless = True
+        """Records that those tokens did not close thinking: they are not tried again."""
+        self._given_up = True
 
 
 def _within_character(end: bytes) -> bool:
-    """Whether a text ends in the middle of a character of UTF-8; `end` are its last bytes."""
+    """Returns whether a text ends in the middle of a character of UTF-8; `end` are its last bytes."""
     for behind, byte in enumerate(reversed(end)):
         if byte < 0x80:
             return False

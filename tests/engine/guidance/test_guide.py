@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 from b3node.dialects.dialect import GENERIC, Calls, Dialect, JsonArguments, NamedBody, ObjectBody, Span
 from b3node.dialects.outline import MARK, Outline, Reading, Thinking
 from b3node.engine.guidance.guide import Guide
-from b3node.engine.guidance.repetition import TIMES, TOKENS
+from b3node.engine.guidance.repetition import MIN_LOOP_TOKENS, MIN_REPEATS
 from b3node.engine.guidance.token_table import TokenTable
 from b3node.engine.messages import Sampling
 from b3node.engine.sampling.constrained import draw
@@ -268,9 +268,9 @@ def test_a_thought_that_goes_round_in_circles_is_closed() -> None:
         write(guided, "round and "[said % 10])
         said += 1
 
-    assert TOKENS <= said <= TOKENS + 16
+    assert MIN_LOOP_TOKENS <= said <= MIN_LOOP_TOKENS + 16
     assert forced(guided) == b"</think>"
-    write(guided, "so <think>", "something else, ", "which does not repeat itself " * (TIMES - 1))
+    write(guided, "so <think>", "something else, ", "which does not repeat itself " * (MIN_REPEATS - 1))
     assert len(allowed(guided)) > 200
 
 

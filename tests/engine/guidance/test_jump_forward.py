@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from b3node.dialects.outline import MARK
-from b3node.engine.guidance.jump_forward import MAX_FORCED, JumpForward
+from b3node.engine.guidance.jump_forward import MAX_JUMP, JumpForward
 from b3node.engine.messages import Cancel, Sampling
 from b3node.engine.sampling.constraint import ForcedText
 from b3node.engine.schedule.chunking import CHECKPOINT_TOKENS
@@ -303,7 +303,7 @@ def judge(engine: Engine, path: Path, prompt: list[int], request: int) -> None:
         for token in said:
             allowed = grammar.allows(everything)
             assert allowed[token]
-            ahead = grammar.forced(MAX_FORCED)
+            ahead = grammar.forced(MAX_JUMP)
             if not ahead.text and (ahead.following != frozenset() or len(ahead.specials) != 1):
                 assert row[allowed].max() - row[token] < TOLERANCE
             grammar.accept(token)

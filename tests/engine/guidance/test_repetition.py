@@ -8,7 +8,14 @@ from array import array
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from b3node.engine.guidance.repetition import EVERY, PERIOD, TIMES, TOKENS, Repetition, loops
+from b3node.engine.guidance.repetition import (
+    CHECK_EVERY_TOKENS,
+    MAX_PERIOD_TOKENS,
+    MIN_LOOP_TOKENS,
+    MIN_REPEATS,
+    Repetition,
+    loops,
+)
 
 
 def found(tokens) -> int | None:
@@ -37,7 +44,7 @@ HONEST = {
     * 4,
     "style": "\n".join(f".c{i} {{ margin: 0; padding: 0; border: 0; }}" for i in range(60)),
     "a proof": "\n".join(f"Is {i} even? {'yes' if i % 2 == 0 else 'no'}." for i in range(200)),
-    "long refrains": (" ".join(f"w{i}" for i in range(PERIOD + 1)) + " ") * 10,
+    "long refrains": (" ".join(f"w{i}" for i in range(MAX_PERIOD_TOKENS + 1)) + " ") * 10,
 }
 
 
@@ -54,25 +61,25 @@ def test_what_changes_or_ends_is_no_loop(text) -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(period=st.integers(1, PERIOD), before=st.integers(0, 700), seed=st.integers(0, 2**32))
+@given(period=st.integers(1, MAX_PERIOD_TOKENS), before=st.integers(0, 700), seed=st.integers(0, 2**32))
 def test_a_loop_is_found_within_its_bound(period, before, seed) -> None:
     """Not before it has gone round often enough, and at the next look after that."""
     source = random.Random(seed)
     stretch = [source.randrange(50_000) for _ in range(period)]
-    tokens = [100_000 + i for i in range(before)] + stretch * (TOKENS + 3 * EVERY)
-    enough = before + max(TIMES * period, TOKENS)
+    tokens = [100_000 + i for i in range(before)] + stretch * (MIN_LOOP_TOKENS + 3 * CHECK_EVERY_TOKENS)
+    enough = before + max(MIN_REPEATS * period, MIN_LOOP_TOKENS)
 
-    at = found(tokens[: enough + 2 * EVERY])
+    at = found(tokens[: enough + 2 * CHECK_EVERY_TOKENS])
 
     assert at is not None
-    assert enough <= at < enough + EVERY
+    assert enough <= at < enough + CHECK_EVERY_TOKENS
 
 
 @settings(max_examples=60, deadline=None)
-@given(period=st.integers(1, PERIOD), broken=st.integers(0, 10**6))
+@given(period=st.integers(1, MAX_PERIOD_TOKENS), broken=st.integers(0, 10**6))
 def test_one_change_is_no_loop(period, broken) -> None:
     """A stretch that differs in one token anywhere is not the same stretch."""
-    span = max(TIMES * period, TOKENS)
+    span = max(MIN_REPEATS * period, MIN_LOOP_TOKENS)
     tokens = array("i", list(range(period)) * (span // period + 1))[-span:]
     assert loops(tokens.tobytes())
 
