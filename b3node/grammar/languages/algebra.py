@@ -1,10 +1,10 @@
-"""An algebra of regular languages over code points, by derivatives.
+"""Algebra of regular languages over code points, by Brzozowski derivatives.
 
-A language is a small number, the index of an interned expression: equal expressions are the same number,
-so every step is memoized by it. `edges` gives the derivative of an expression by every code point at once,
-as disjoint intervals with the expression that is left; intersection and complement are as easy as
-concatenation, which is what patterns with lookaheads, lengths beside patterns, `not` and key complements
-need. Nothing here knows JSON or GBNF.
+A language is a small number, the index of an interned expression. Equal expressions have the same number, so
+every step is memoized by it. `edges` returns the derivatives of an expression by all code points at once, as
+disjoint intervals, each with the expression that is left. Intersection and complement are as easy as
+concatenation; patterns with lookaheads, patterns with lengths, `not` and complements of keys need them. This
+room must not know JSON or GBNF.
 
 Invariants: edges are sorted and disjoint, and a code point without an edge leads to the empty language.
 The number of expressions is bounded by `limit`; passing it raises `TooLarge`.
@@ -19,12 +19,14 @@ from typing import Any, Final
 from b3node.grammar.languages.charset import ANY, LAST, Charset, intersection, union
 
 Lang = int
+"""Number of an interned expression of one `Algebra`."""
 Transitions = tuple[tuple[int, int, Lang], ...]
+"""Edges of one state as (first code point, last code point, target), sorted and disjoint."""
 Dfa = tuple[tuple[bool, ...], tuple[Transitions, ...]]
-"""An automaton as (accepting, edges) by state; state 0 is the start."""
+"""A deterministic finite automaton as (accepting, edges) by state; state 0 is the start."""
 
 Expression = tuple[Any, ...]
-"""An expression: its operator, then what the operator takes (see `Algebra._derive` for what that is)."""
+"""An operator and its operands (`Algebra._derive` has one case for each operator)."""
 
 VOID: Final[Lang] = 0
 """The language without a string."""
@@ -37,15 +39,15 @@ _SET, _CAT, _OR, _AND, _NOT, _REP, _DFA = "set", "cat", "or", "and", "not", "rep
 
 
 class TooLarge(Exception):  # noqa: N818 - it is a verdict, not a failure
-    """A language that needs more states than the bounds allow."""
+    """A language that needs more expressions or states than the bounds allow."""
 
 
 class Algebra:
-    """A space of interned regular expressions; numbers of one algebra mean nothing in another.
+    """A set of interned regular expressions; numbers of one algebra mean nothing in another.
 
     Args:
         limit: expressions that may exist before `TooLarge` is raised.
-        spend: told the steps of work; may raise to keep a bound.
+        spend: called with each amount of work, in steps; may raise to enforce a bound.
     """
 
     def __init__(self, limit: int = 60_000, spend: Callable[[int], None] | None = None) -> None:
@@ -71,28 +73,28 @@ class Algebra:
         return number
 
     def expression(self, lang: Lang) -> Expression:
-        """The expression behind a number: (operator, operands...)."""
+        """Returns the expression with a number: (operator, operands...)."""
         return self._keys[lang]
 
     def spend(self, steps: int) -> None:
-        """Counts work that was done with languages of this algebra. May raise, to keep a bound."""
+        """Counts work done with languages of this algebra; may raise to enforce a bound."""
         if self._spend is not None:
             self._spend(steps)
 
     # --------------------------------------------------------------------------------- building
     def chars(self, chars: Charset) -> Lang:
-        """The one-character strings of `chars`."""
+        """Returns the language of the one-character strings of `chars`."""
         return self._intern((_SET, chars)) if chars else VOID
 
     def text(self, text: str) -> Lang:
-        """The language of exactly `text`."""
+        """Returns the language of exactly `text`."""
         out = EMPTY
         for char in reversed(text):
             out = self.cat(self.chars(((ord(char), ord(char)),)), out)
         return out
 
     def cat(self, *parts: Lang) -> Lang:
-        """The concatenation, grouped to the right."""
+        """Returns the concatenation, grouped to the right."""
         out = parts[-1]
         for part in reversed(parts[:-1]):
             out = self._cat2(part, out)
@@ -113,7 +115,7 @@ class Algebra:
         return self._intern((_CAT, a, b))
 
     def either(self, parts: Iterable[Lang]) -> Lang:
-        """The union."""
+        """Returns the union."""
         flat: set[Lang] = set()
         for part in parts:
             key = self._keys[part]
@@ -130,7 +132,7 @@ class Algebra:
         return self._group(_OR, flat, VOID)
 
     def both(self, parts: Iterable[Lang]) -> Lang:
-        """The intersection."""
+        """Returns the intersection."""
         flat: set[Lang] = set()
         for part in parts:
             key = self._keys[part]
@@ -143,7 +145,7 @@ class Algebra:
         return self._group(_AND, self._repeats_met(flat), ALL)
 
     def _repeats_met(self, flat: set[Lang]) -> set[Lang]:
-        """Intersections of plain character repetitions are one: bounds meet, characters meet."""
+        """Replaces plain character repetitions by one with the intersections of bounds and characters."""
         plain = [part for part in flat if self.plain_repeat(part) is not None]
         if len(plain) < 2:
             return flat
@@ -171,7 +173,7 @@ class Algebra:
         return self._intern((name, tuple(sorted(parts))))
 
     def negate(self, part: Lang) -> Lang:
-        """The complement within all strings."""
+        """Returns the complement within all strings."""
         if part == VOID:
             return ALL
         if part == ALL:
@@ -180,7 +182,7 @@ class Algebra:
         return key[1] if key[0] == _NOT else self._intern((_NOT, part))
 
     def repeat(self, part: Lang, low: int, high: int = -1) -> Lang:
-        """`part` from `low` to `high` times; a `high` of -1 is no bound."""
+        """Returns `part` from `low` to `high` times; a `high` of -1 is no bound."""
         if high == 0 or part == EMPTY:
             return EMPTY
         if part == VOID:
@@ -195,7 +197,7 @@ class Algebra:
         return self._intern((_REP, part, 0 if self.nullable(part) else low, high))
 
     def from_dfa(self, dfa: Dfa, state: int = 0) -> Lang:
-        """The language of a finished automaton, which is minimal, from `state` on."""
+        """Returns the language of a minimal automaton from `state` on."""
         index = self._dfa_ids.setdefault(dfa, len(self._dfas))
         if index == len(self._dfas):
             self._dfas.append(dfa)
@@ -203,23 +205,23 @@ class Algebra:
 
     # ---------------------------------------------------------------------------------- reading
     def charset(self, lang: Lang) -> Charset:
-        """The characters of a one-character-set expression, or nothing when it is another expression."""
+        """Returns the characters of a character-set expression; empty for any other expression."""
         key = self._keys[lang]
         found: Charset = key[1] if key[0] == _SET else ()
         return found
 
     def dfa_of(self, lang: Lang) -> Dfa | None:
-        """The automaton that an expression is the language of from its start, or None."""
+        """Returns the automaton that `lang` was made from, if it is at its start; else None."""
         key = self._keys[lang]
         return self._dfas[key[1]] if key[0] == _DFA and key[2] == 0 else None
 
     def operands(self, lang: Lang) -> tuple[Lang, ...]:
-        """The expressions that an intersection or union is made of."""
+        """Returns the operands of an intersection or union; `lang` alone for any other expression."""
         key = self._keys[lang]
         return key[1] if key[0] in {_AND, _OR} else (lang,)
 
     def plain_repeat(self, lang: Lang) -> tuple[Charset, int, int] | None:
-        """(characters, low, high) when the expression is a counted repetition of one set, else None."""
+        """Returns (characters, low, high) if the expression is a counted repetition of one set, else None."""
         if lang == ALL:
             return ANY, 0, -1
         key = self._keys[lang]
@@ -230,7 +232,7 @@ class Algebra:
         return None
 
     def nullable(self, lang: Lang) -> bool:
-        """Whether the empty string belongs to the language."""
+        """Returns whether the empty string belongs to the language."""
         found = self._nullable.get(lang)
         if found is None:
             found = self._nullable[lang] = self._is_nullable(lang)
@@ -257,7 +259,7 @@ class Algebra:
                 return False
 
     def edges(self, lang: Lang) -> Transitions:
-        """The derivatives of the language by every code point."""
+        """Returns the derivatives of the language by every code point."""
         found = self._edges.get(lang)
         if found is None:
             found = self._edges[lang] = self._derive(lang)
@@ -298,7 +300,7 @@ class Algebra:
         return merge_adjacent((lo, hi, self._cat2(to, rest)) for lo, hi, to in self.edges(part))
 
     def _fold(self, rows: Sequence[Transitions], join: Callable[[Iterable[Lang]], Lang]) -> Transitions:
-        """One edge list out of several: `join` gets the targets on every piece where any list has an edge."""
+        """Merges edge lists: `join` combines their targets on each interval where any list has an edge."""
         conjunction = join == self.both
         if len(rows) == 1:
             return rows[0]
@@ -322,14 +324,14 @@ class Algebra:
         return merge_adjacent(out)
 
     def step(self, lang: Lang, point: int) -> Lang:
-        """What is left of the language after one code point."""
+        """Returns the derivative of the language by one code point."""
         for lo, hi, to in self.edges(lang):
             if lo <= point <= hi:
                 return to
         return VOID
 
     def matches(self, lang: Lang, text: str) -> bool:
-        """Whether `text` belongs to the language."""
+        """Returns whether `text` belongs to the language."""
         for char in text:
             lang = self.step(lang, ord(char))
             if lang == VOID:
@@ -338,7 +340,7 @@ class Algebra:
 
 
 def merge_adjacent(rows: Iterable[tuple[int, int, int]], void: int = VOID) -> Transitions:
-    """Edges in their order, those to `void` left out, neighbours that lead to the same state made one."""
+    """Returns the edges without those to `void`; adjacent intervals with the same target are one."""
     out: list[tuple[int, int, int]] = []
     for lo, hi, to in rows:
         if to == void:
@@ -351,7 +353,7 @@ def merge_adjacent(rows: Iterable[tuple[int, int, int]], void: int = VOID) -> Tr
 
 
 def complete_edges(rows: Transitions, void: Lang = VOID) -> list[tuple[int, int, Lang]]:
-    """The same edges with explicit ones to `void` wherever the universe has no edge."""
+    """Returns the same edges with explicit ones to `void` for the code points that have none."""
     out: list[tuple[int, int, Lang]] = []
     start = 0
     for lo, hi, to in rows:
@@ -363,7 +365,7 @@ def complete_edges(rows: Transitions, void: Lang = VOID) -> list[tuple[int, int,
 
 
 def _gap(start: int, stop: int, void: Lang) -> list[tuple[int, int, Lang]]:
-    """Edges to `void` for the code points of the universe from `start` to `stop`."""
+    """Returns edges to `void` for the code points of the universe from `start` to `stop`."""
     if stop <= ANY[0][1] and start <= stop:
         return [(start, stop, void)]
     pieces = [(max(start, low), min(stop, high)) for low, high in ANY]
@@ -371,10 +373,10 @@ def _gap(start: int, stop: int, void: Lang) -> list[tuple[int, int, Lang]]:
 
 
 def leads_all_to(row: Transitions, to: Lang) -> bool:
-    """Whether edges lead to one place, whatever comes."""
+    """Returns whether every code point leads to `to`."""
     return len(row) == len(ANY) and row == all_to(to)
 
 
 def all_to(to: Lang) -> Transitions:
-    """Edges to one place, whatever comes."""
+    """Returns edges by which every code point leads to `to`."""
     return tuple([(lo, hi, to) for lo, hi in ANY])

@@ -1,4 +1,4 @@
-"""Minimal deterministic automata out of expressions of the algebra.
+"""Minimal deterministic automata of expressions of the algebra.
 
 The result is trimmed (every state is reached and can still accept) and numbered breadth first from the
 start, so two automata of the same language are equal values. The empty language has no states.
@@ -23,10 +23,11 @@ from b3node.grammar.languages.algebra import (
 )
 
 VOID_DFA: Dfa = ((), ())
+"""The automaton of the empty language."""
 
 
 def build(algebra: Algebra, lang: Lang, limit: int = 4_000) -> Dfa:
-    """The minimal automaton of `lang`.
+    """Builds the minimal automaton of `lang`.
 
     Raises:
         TooLarge: more than `limit` states before minimizing, or the algebra is full.
@@ -52,7 +53,7 @@ def build(algebra: Algebra, lang: Lang, limit: int = 4_000) -> Dfa:
 
 
 def _existing(algebra: Algebra, lang: Lang) -> Dfa | None:
-    """The automaton of a language that is one already, or of the complement of such a one; else None."""
+    """Returns the automaton of a language made from one, or from the complement of one; else None."""
     table = algebra.dfa_of(lang)
     if table is None and algebra.expression(lang)[0] == "not":
         inner = algebra.dfa_of(algebra.expression(lang)[1])
@@ -61,7 +62,7 @@ def _existing(algebra: Algebra, lang: Lang) -> Dfa | None:
 
 
 def complement(table: Dfa) -> Dfa:
-    """The minimal automaton of the strings that a minimal one does not accept."""
+    """Returns the minimal automaton of the strings that `table` does not accept; `table` must be minimal."""
     accepting, rows = table
     free = len(rows)
     dead = next((i for i, row in enumerate(rows) if accepting[i] and leads_all_to(row, i)), -1)
@@ -72,7 +73,7 @@ def complement(table: Dfa) -> Dfa:
 
 
 def minimized(accepting: list[bool], rows: list[Transitions]) -> Dfa:
-    """The minimal automaton of the strings that an automaton accepts.
+    """Minimizes an automaton.
 
     Partition refinement: a block is split again only where a state leads into a block that was split.
     """
@@ -99,7 +100,7 @@ def minimized(accepting: list[bool], rows: list[Transitions]) -> Dfa:
 
 
 def _split(rows: list[Transitions], block: list[int], group: set[int], dirty: set[int]) -> list[set[int]]:
-    """The parts that leave a block: all but the largest, or but the one that the untouched states are in."""
+    """Returns the parts to split off a block: all but the largest, or but that of the states not dirty."""
     parts: dict[Transitions, set[int]] = {}
     for i in dirty:
         parts.setdefault(_to_blocks(rows[i], block), set()).add(i)
@@ -112,7 +113,7 @@ def _split(rows: list[Transitions], block: list[int], group: set[int], dirty: se
 
 
 def predecessors(rows: list[Transitions]) -> list[list[int]]:
-    """For each state those that have an edge to it."""
+    """Returns, for each state, the states with an edge to it."""
     back: list[list[int]] = [[] for _ in rows]
     for i, row in enumerate(rows):
         for _, _, to in row:
@@ -121,12 +122,12 @@ def predecessors(rows: list[Transitions]) -> list[list[int]]:
 
 
 def _to_blocks(row: Transitions, block: list[int]) -> Transitions:
-    """Edges to blocks of states instead of states; a dead state is in none (-1)."""
+    """Returns the edges with blocks as targets; edges to dead states, whose block is -1, are left out."""
     return merge_adjacent(((lo, hi, block[state]) for lo, hi, state in row), -1)
 
 
 def _alive(accepting: list[bool], back: list[list[int]]) -> list[bool]:
-    """Which states can reach an accepting one."""
+    """Returns, for each state, whether it can reach an accepting one."""
     alive, todo = accepting.copy(), [i for i, accept in enumerate(accepting) if accept]
     while todo:
         for i in back[todo.pop()]:
@@ -152,7 +153,7 @@ def _numbered(accepting: list[bool], rows: list[Transitions], block: list[int]) 
 
 
 def renumbered(accepting: list[bool], rows: list[Transitions], start: int = 0) -> Dfa:
-    """An automaton numbered breadth first from its start."""
+    """Numbers an automaton breadth first from its start; unreachable states are dropped."""
     numbers, order = {start: 0}, [start]
     out = []
     for at in order:  # grows while it is walked
@@ -168,7 +169,11 @@ def renumbered(accepting: list[bool], rows: list[Transitions], start: int = 0) -
 
 
 def is_void(algebra: Algebra, lang: Lang, limit: int = 4_000) -> bool:
-    """Whether the language has no string. Raises `TooLarge` when that needs more than `limit` states."""
+    """Returns whether the language has no string.
+
+    Raises:
+        TooLarge: the search needs more than `limit` states.
+    """
     seen, todo = {lang}, [lang]
     while todo:
         at = todo.pop()
@@ -184,7 +189,7 @@ def is_void(algebra: Algebra, lang: Lang, limit: int = 4_000) -> bool:
 
 
 def length_range(table: Dfa) -> tuple[int, int]:
-    """The shortest and the longest length of the accepted strings; a longest of -1 is no bound."""
+    """Returns the shortest and the longest length of the accepted strings; a longest of -1 is no bound."""
     accepting, rows = table
     depth, level, shortest = 0, {0}, -1
     while level and depth <= len(rows):
@@ -196,7 +201,7 @@ def length_range(table: Dfa) -> tuple[int, int]:
 
 
 def accepted_strings(table: Dfa, limit: int) -> list[str] | None:
-    """All accepted strings in order, when there are at most `limit`; else None."""
+    """Returns all accepted strings, sorted, if there are at most `limit`; else None."""
     accepting, rows = table
     if not rows:
         return []
@@ -217,7 +222,7 @@ def accepted_strings(table: Dfa, limit: int) -> list[str] | None:
 
 
 def from_strings(texts: list[str]) -> Dfa:
-    """The minimal automaton of a finite list of strings."""
+    """Builds the minimal automaton of a finite list of strings, incrementally (Daciuk et al., 2000)."""
     group = sorted({text for text in texts if _SURROGATE.search(text) is None})
     if not group:
         return VOID_DFA
@@ -239,7 +244,7 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 class _OpenState:
-    """A state on the way of the word that was read last: later words may still add to it."""
+    """A state on the path of the last word: later words may still add edges to it."""
 
     def __init__(self) -> None:
         self.accepting = False
@@ -247,13 +252,13 @@ class _OpenState:
 
 
 def common_prefix(one: str, other: str) -> int:
-    """Letters that two words begin with alike."""
+    """Returns the length of the common prefix of two texts."""
     most = min(len(one), len(other))
     return next((i for i in range(most) if one[i] != other[i]), most)
 
 
 def _close(path: list[_OpenState], word: str, depth: int, known: dict[tuple[bool, Transitions], int]) -> None:
-    """Numbers the states of a word behind its first `depth` letters: no later word goes through them."""
+    """Numbers the states of a word after its first `depth` letters: no later word passes through them."""
     while len(path) > depth + 1:
         last = path.pop()
         to = known.setdefault((last.accepting, tuple(last.edges)), len(known))

@@ -1,4 +1,8 @@
-"""Automata beside a bound of length: as many states as there are states and lengths, or fewer for fewer strings."""
+"""Automata with a bound on the length of their strings.
+
+The exact automaton needs a state for each pair of state and length. A narrowed one accepts fewer strings and
+needs fewer states.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,10 @@ from b3node.grammar.languages.automaton import VOID_DFA, minimized, predecessors
 
 
 def with_length(table: Dfa, low: int, high: int, limit: int) -> Dfa:
-    """The minimal automaton of those accepted strings that have from `low` to `high` (-1: any number of) characters.
+    """Builds the minimal automaton of the accepted strings of `low` to `high` characters (-1: no bound).
 
     Raises:
-        TooLarge: `limit` states, each once for every length that matters, do not suffice.
+        TooLarge: `limit` states, each once for every length that is counted, do not suffice.
     """
     accepting, rows = table
     layers = _layers(rows, low, high, limit)
@@ -32,7 +36,7 @@ def with_length(table: Dfa, low: int, high: int, limit: int) -> Dfa:
 
 
 def _layers(rows: tuple[Transitions, ...], low: int, high: int, limit: int) -> list[set[int]]:
-    """For each length that is counted, the states in which a string of that length may be."""
+    """Returns, for each length that is counted, the states that strings of that length lead to."""
     out, total = [{0}], 1 if high >= 0 else len(rows)
     for _ in range(high if high >= 0 else low):
         total += len(out[-1])
@@ -43,34 +47,56 @@ def _layers(rows: tuple[Transitions, ...], low: int, high: int, limit: int) -> l
 
 
 def _edges_into(row: Transitions, below: dict[int, int]) -> Transitions:
-    """Edges to where the states that they lead to are in the next layer."""
+    """Returns the edges with the numbers that their targets have in the next layer."""
     return merge_adjacent(((lo, hi, below.get(state, -1)) for lo, hi, state in row), -1)
 
 
 def narrowed_to_length(table: Dfa, longest: int, limit: int) -> Dfa:
-    """An automaton of only such accepted strings as have at most `longest` characters, cheap to count.
+    """Builds an automaton of some of the accepted strings of at most `longest` characters, with few states.
 
-    An exact count needs every state once for every length. Here the characters are counted afresh within each
-    loop of the automaton, up to a budget that all loops share alike, so that the sum cannot pass `longest`:
-    a string whose parts are within the budget is in, one with a longer part is not.
+    An exact count needs every state once for every length. Here the characters are counted separately in each
+    loop of the automaton, up to a budget that is the same for all loops, so that the sum cannot pass
+    `longest`. A string is accepted if its part in each loop is within the budget.
 
     Raises:
-        TooLarge: the budget would be too small to be of use, or `limit` states do not suffice.
+        TooLarge: the budget would be too small to be useful, or `limit` states do not suffice.
     """
     accepting, rows = table
     loops = _components(rows)
     sizes = [loops.count(name) for name in set(loops) if name >= 0]
-    for budget in (longest, *(b for b in _BUDGETS if b < longest)):
+    for budget in (longest, *(b for b in _LOOP_BUDGETS_CHARS if b < longest)):
         if budget * sum(sizes) <= limit and _longest_walk(rows, loops, budget) <= longest:
             return _unrolled(accepting, rows, loops, budget)
     raise TooLarge
 
 
-_BUDGETS = (1000, 800, 600, 500, 400, 320, 256, 200, 160, 126, 120, 100, 80, 64, 48, 40, 32, 24, 16, 12)
+_LOOP_BUDGETS_CHARS = (
+    1000,
+    800,
+    600,
+    500,
+    400,
+    320,
+    256,
+    200,
+    160,
+    126,
+    120,
+    100,
+    80,
+    64,
+    48,
+    40,
+    32,
+    24,
+    16,
+    12,
+)
+"""Budgets of a loop that are tried, the largest first; below the last, few useful strings are left."""
 
 
 def _components(rows: tuple[Transitions, ...]) -> list[int]:
-    """For each state the number of the loop (strongly connected part) it is in, or -1 when in none."""
+    """Returns, for each state, the number of its loop (strongly connected component); -1 if in none."""
     out, back, names = [-2] * len(rows), predecessors(list(rows)), 0
     for root in reversed(_postorder(rows)):
         if out[root] != -2:
@@ -88,7 +114,7 @@ def _components(rows: tuple[Transitions, ...]) -> list[int]:
 
 
 def _postorder(rows: tuple[Transitions, ...]) -> list[int]:
-    """The states in the order in which a depth-first walk from the start leaves them."""
+    """Returns the states in the order in which a depth-first walk from the start leaves them."""
     out, seen = list[int](), {0}
     work = [(0, iter(rows[0]))]
     while work:
@@ -105,7 +131,7 @@ def _postorder(rows: tuple[Transitions, ...]) -> list[int]:
 
 
 def _longest_walk(rows: tuple[Transitions, ...], loops: list[int], budget: int) -> int:
-    """The longest string when each loop may be walked for `budget` characters."""
+    """Returns the length of the longest string if each loop is walked for at most `budget` characters."""
     best: dict[int, int] = {}
 
     def walk(name: int) -> int:
@@ -127,6 +153,7 @@ def _longest_walk(rows: tuple[Transitions, ...], loops: list[int], budget: int) 
 def _unrolled(
     accepting: tuple[bool, ...], rows: tuple[Transitions, ...], loops: list[int], budget: int
 ) -> Dfa:
+    """Returns the automaton with a state for each count of characters in each loop."""
     numbers, order = {(0, 0): 0}, [(0, 0)]
     out: list[Transitions] = []
     for at, count in order:  # grows while it is walked

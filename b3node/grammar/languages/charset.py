@@ -1,8 +1,8 @@
 """Sets of code points: sorted, disjoint, non-adjacent closed intervals.
 
-The universe is what JSON text can carry: U+0000 to U+10FFFF without the surrogates, because a lone
-surrogate is no UTF-8. A complement is therefore always a positive set, which the engine that runs the
-grammar matches without the two faults that its negated classes have.
+The universe is U+0000 to U+10FFFF without the surrogates, because a lone surrogate has no UTF-8, which JSON
+text needs. A complement is therefore always a positive set. The engine that runs the grammar matches positive
+sets correctly; its negated classes have two faults.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Final
 
 Charset = tuple[tuple[int, int], ...]
+"""Pairs of (first, last) code point."""
 
 LAST: Final = 0x10FFFF
 ANY: Final[Charset] = ((0, 0xD7FF), (0xE000, LAST))
@@ -30,12 +31,12 @@ SPACE: Final[Charset] = (
     (0x3000, 0x3000),
     (0xFEFF, 0xFEFF),
 )
-"""ECMA-262 WhiteSpace and LineTerminator, what `\\s` means."""
+"""ECMA-262 WhiteSpace and LineTerminator: the characters of `\\s`."""
 LINE_END: Final[Charset] = ((0xA, 0xA), (0xD, 0xD), (0x2028, 0x2029))
 
 
 def union(*sets: Iterable[tuple[int, int]]) -> Charset:
-    """The code points that are in any of `sets`, which need not be sorted."""
+    """Returns the code points that are in any of `sets`, which need not be sorted."""
     out: list[tuple[int, int]] = []
     for lo, hi in sorted(pair for one in sets for pair in one):
         if out and lo <= out[-1][1] + 1:
@@ -46,7 +47,7 @@ def union(*sets: Iterable[tuple[int, int]]) -> Charset:
 
 
 def intersection(a: Charset, b: Charset) -> Charset:
-    """The code points that are in both."""
+    """Returns the code points that are in both sets."""
     out, i, j = [], 0, 0
     while i < len(a) and j < len(b):
         lo, hi = max(a[i][0], b[j][0]), min(a[i][1], b[j][1])
@@ -60,7 +61,7 @@ def intersection(a: Charset, b: Charset) -> Charset:
 
 
 def complement(a: Charset) -> Charset:
-    """The code points of the universe that are not in `a`."""
+    """Returns the code points of the universe that are not in `a`."""
     out, start = [], 0
     for lo, hi in a:
         if start < lo:
@@ -72,7 +73,7 @@ def complement(a: Charset) -> Charset:
 
 
 def single(char: str) -> Charset:
-    """The set of one character."""
+    """Returns the set of one character."""
     return ((ord(char), ord(char)),)
 
 
@@ -108,6 +109,7 @@ _CATEGORY_NAMES: Final = {
 
 @lru_cache(maxsize=1)
 def _categories() -> dict[str, list[tuple[int, int]]]:
+    """Returns the intervals of each general category, by its two letters; built once, at first use."""
     table: dict[str, list[tuple[int, int]]] = {}
     start, current = 0, unicodedata.category("\0")
     for point in range(1, LAST + 2):
@@ -120,7 +122,7 @@ def _categories() -> dict[str, list[tuple[int, int]]]:
 
 @lru_cache(maxsize=64)
 def unicode_property(name: str) -> Charset | None:
-    r"""The set that `\p{name}` means, for general categories, `ASCII` and `Any`; None when unknown here."""
+    r"""Returns the set of `\p{name}` for general categories, `ASCII` and `Any`; None for other names."""
     if name in {"ASCII", "Any"}:
         return ((0, 0x7F),) if name == "ASCII" else ANY
     for prefix in ("General_Category=", "gc="):

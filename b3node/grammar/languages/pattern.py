@@ -1,8 +1,8 @@
-"""The reader of ECMA-262 patterns: text to a tree.
+"""Parser of ECMA-262 patterns: text to a syntax tree.
 
-Read with the `u` flag's meaning (classes are sets of code points; a surrogate pair written as two escapes
-is one character) and with Annex B's leniency for identity escapes and lone braces, as patterns in the wild
-need both. Back-references, lookbehind and word boundaries are refused.
+Patterns have the meaning of the `u` flag: classes are sets of code points, and a surrogate pair written as
+two escapes is one character. Identity escapes and lone braces are accepted as in Annex B. Patterns in the
+wild need both. Back-references, lookbehind and word boundaries are refused.
 """
 
 from __future__ import annotations
@@ -13,36 +13,38 @@ from typing import Final
 from b3node.grammar.languages import charset
 from b3node.grammar.languages.charset import Charset
 
-MAX_DEPTH: Final = 60
-"""Groups within groups that a pattern may have."""
-MAX_COUNT: Final = 100_000
-"""The highest bound of a quantifier that is read as written."""
+MAX_GROUP_DEPTH: Final = 60
+"""Levels of nested groups that a pattern may have."""
+MAX_QUANTIFIER: Final = 100_000
+"""Highest bound of a quantifier that is accepted."""
 
 
 class PatternError(ValueError):
-    """A pattern that cannot be read or has no regular language; the message is a reason for people."""
+    """A pattern that is malformed or has no regular language; the message is a reason for people."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chars:
-    """One character out of a set."""
+    """One character of a set."""
 
     chars: Charset
 
 
 @dataclass(frozen=True, slots=True)
 class Assertion:
-    """`^` or `$`."""
+    """An anchor."""
 
     start: bool
+    """True for `^`, False for `$`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lookahead:
-    """A lookahead; `wanted` is False for the negative one."""
+    """A lookahead."""
 
     inner: Tree
     wanted: bool
+    """False for a negative lookahead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +63,12 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """`inner` from `low` to `high` times; -1 is no bound."""
+    """`inner` from `low` to `high` times."""
 
     inner: Tree
     low: int
     high: int
+    """-1 for no bound."""
 
 
 Tree = Chars | Assertion | Lookahead | Concatenation | Choice | Repeat
@@ -83,11 +86,17 @@ _HEX: Final = frozenset("0123456789abcdefABCDEF")
 
 
 def parse(source: str) -> Tree:
-    """The tree of a pattern. Raises `PatternError` when it is none or holds what is not regular."""
+    """Parses a pattern.
+
+    Raises:
+        PatternError: the pattern is malformed, or holds an element that is not regular.
+    """
     return _PatternParser(source).whole()
 
 
 class _PatternParser:
+    """Recursive-descent parser of one pattern."""
+
     def __init__(self, source: str) -> None:
         self._text = source
         self._at = 0
@@ -116,8 +125,8 @@ class _PatternParser:
 
     def _choice(self) -> Tree:
         self._depth += 1
-        if self._depth > MAX_DEPTH:
-            raise PatternError(f"more than {MAX_DEPTH} groups are nested")
+        if self._depth > MAX_GROUP_DEPTH:
+            raise PatternError(f"more than {MAX_GROUP_DEPTH} groups are nested")
         options = [self._sequence()]
         while self._take("|"):
             options.append(self._sequence())
@@ -156,8 +165,8 @@ class _PatternParser:
         bounds = (int(low), int(low) if not comma else int(high) if high else -1)
         if bounds[0] > bounds[1] >= 0:
             raise PatternError("the numbers of a quantifier are out of order")
-        if max(bounds) > MAX_COUNT:
-            raise PatternError(f"a quantifier counts past {MAX_COUNT}")
+        if max(bounds) > MAX_QUANTIFIER:
+            raise PatternError(f"a quantifier counts past {MAX_QUANTIFIER}")
         return bounds
 
     def _atom(self) -> Tree:
@@ -216,7 +225,7 @@ class _PatternParser:
         return Chars(found if found is not None else _charset_of(self._point()))
 
     def _class_escape(self) -> Charset | None:
-        """The set of an escape that stands for several characters, else None with nothing taken."""
+        """Reads an escape of several characters; returns None, and reads nothing, at any other."""
         char = self._peek()
         if char in _CLASSES and char:
             self._at += 1
@@ -231,7 +240,7 @@ class _PatternParser:
         return charset.complement(found) if char == "P" else found
 
     def _point(self) -> int:
-        """The code point of an escape, the backslash already taken."""
+        """Reads an escape of one code point, after its backslash."""
         char = self._next()
         if char in _CONTROL:
             return _CONTROL[char]
@@ -256,7 +265,7 @@ class _PatternParser:
                 return ord(char)
 
     def _pair(self, high: int) -> int:
-        """A surrogate pair that is written as two escapes is one code point."""
+        """Returns the code point of a surrogate pair if a second escape completes one, else `high`."""
         low = self._text[self._at + 2 : self._at + 6]
         if 0xD800 <= high < 0xDC00 and self._peek(2) == "\\u" and len(low) == 4 and _HEX.issuperset(low):
             value = int(low, 16)

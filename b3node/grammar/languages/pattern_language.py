@@ -1,9 +1,10 @@
 """The strings in which a pattern matches, as a language.
 
-A `pattern` keyword searches: a string conforms when the expression matches anywhere in it. The tree is turned
-into the language of whole strings by continuations: what an element may be followed by is given as a language
-of *everything* up to the end of the string, so that `$` is "nothing follows" and a lookahead is an
-intersection with the rest. An assertion inside an unbounded repetition cannot be said so and is refused.
+A `pattern` keyword searches: a string conforms if the expression matches anywhere in it. The syntax tree
+becomes a language of whole strings by continuations: each element is translated together with the language of
+the rest of the string, up to its end. So `$` is an intersection of the rest with the empty string, and a
+lookahead an intersection of the rest with another language. An assertion inside an unbounded repetition has no
+such translation and is refused.
 """
 
 from __future__ import annotations
@@ -24,21 +25,21 @@ from b3node.grammar.languages.pattern import (
     parse,
 )
 
-MAX_UNROLLED: Final = 12
-"""Times a group that holds an assertion may repeat."""
+MAX_UNROLLED_REPEATS: Final = 12
+"""Times that a group with an assertion may repeat."""
 
 
 def language(algebra: Algebra, source: str) -> Lang:
-    """The strings in which the pattern `source` matches somewhere.
+    """Returns the strings in which the pattern `source` matches somewhere.
 
     Raises:
-        PatternError: no valid pattern, or one without a regular language.
+        PatternError: the pattern is malformed or has no regular language.
     """
     return _search(algebra, parse(source))
 
 
 def _search(algebra: Algebra, tree: Tree) -> Lang:
-    """Strings with a match anywhere: at the start, or after something."""
+    """Returns the strings with a match at the start or further on."""
     at_start = _followed_by(algebra, tree, ALL, start=True)
     if _needs_start(tree):
         return at_start
@@ -50,7 +51,7 @@ def _search(algebra: Algebra, tree: Tree) -> Lang:
 
 
 def _needs_start(tree: Tree) -> bool:
-    """Whether every match begins with `^`."""
+    """Returns whether every match begins with `^`."""
     match tree:
         case Assertion(start):
             return start
@@ -75,9 +76,13 @@ def _has_start_anchor(tree: Tree) -> bool:
 
 
 def _followed_by(algebra: Algebra, tree: Tree, rest: Lang, *, start: bool) -> Lang:
-    """What the string may be from here on when `tree` matches here and `rest` follows.
+    """Returns the rests of the string in which `tree` matches first and a string of `rest` follows.
 
-    `start` tells whether this is the beginning of the string.
+    Args:
+        algebra: makes the languages.
+        tree: the element that matches here.
+        rest: the strings that may follow the element, up to the end of the whole string.
+        start: whether this is the beginning of the string.
     """
     match tree:
         case Assertion(is_start):
@@ -114,7 +119,7 @@ def _repeat_followed_by(
     algebra: Algebra, tree: Repeat, rest: Lang, bounds: tuple[int, int], *, start: bool
 ) -> Lang:
     low, high = bounds
-    if not 0 <= high <= MAX_UNROLLED or (start and high > 1 and _has_start_anchor(tree.inner)):
+    if not 0 <= high <= MAX_UNROLLED_REPEATS or (start and high > 1 and _has_start_anchor(tree.inner)):
         raise PatternError("an assertion stands inside a repetition")
     out = rest
     for left in range(high):
@@ -124,7 +129,7 @@ def _repeat_followed_by(
 
 
 def _is_assertion_free(tree: Tree) -> bool:
-    """Whether the tree holds no assertion, so that it is a language by itself."""
+    """Returns whether the tree holds no assertion, so that it is a language by itself."""
     match tree:
         case Chars():
             return True
