@@ -1,7 +1,8 @@
-"""The grammars that a person edits, as the compiler sees them.
+"""Hand-written grammars of the package: rules of JSON, and formats as automata.
 
-The files travel inside the package (`b3node/grammars`, beside it in a checkout). They are the package's own
-text, read once: no input of a client gets here. Automata of formats are built at first use and kept.
+The files are part of the wheel (`b3node/grammars`); in a checkout they lie next to the package. They are
+trusted: no input of a client gets here. Each is read once. Automata of formats are built at first use and
+cached.
 """
 
 from __future__ import annotations
@@ -24,14 +25,19 @@ ALIASES: Final = {
     "host-name": "hostname",
     "datetime": "date-time",
 }
+"""Values of `format` that schemas use for another one."""
 NARROWED: Final = frozenset(
     {"date-time", "datetime", "email", "host-name", "hostname", "idn-email", "idn-hostname", "regex", "time"}
 )
-"""Formats whose language here leaves out some strings that have the format (see formats.gbnf)."""
+"""Formats whose language here lacks some strings that have the format (see formats.gbnf)."""
 
 
 def source(name: str) -> str:
-    """The text of one file of `grammars/`, such as `json_object.gbnf`."""
+    """Returns the text of one file of `grammars/`, such as `json_object.gbnf`.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+    """
     for folder in (_HERE / "grammars", _HERE.parent / "grammars"):
         path = folder / name
         if path.is_file():
@@ -41,7 +47,7 @@ def source(name: str) -> str:
 
 @cache
 def json_rules() -> dict[str, str]:
-    """The rules of json.gbnf: name to body."""
+    """Returns the rules of json.gbnf: name to body."""
     return reader.rules(source("json.gbnf"))
 
 
@@ -51,8 +57,9 @@ def _format_rules() -> dict[str, str]:
 
 
 FORMATS: Final = frozenset({
-    "date", "time", "date-time", "duration", "uuid", "ipv4", "ipv6", "hostname", "email", "idn-email", "idn-hostname",
-    "uri", "uri-reference", "iri", "iri-reference", "uri-template", "json-pointer", "regex", "relative-json-pointer",
+    "date", "time", "date-time", "duration", "uuid", "ipv4", "ipv6", "hostname", "email", "idn-email",
+    "idn-hostname", "uri", "uri-reference", "iri", "iri-reference", "uri-template", "json-pointer", "regex",
+    "relative-json-pointer",
 })  # fmt: skip
 """The values of `format` that are enforced."""
 
@@ -63,10 +70,10 @@ _XN_LABELS: Final = {
     "idn-email": r"[@.][^.@]{2}--",
     "idn-hostname": r"(?:^|\.)[^.]{2}--",
 }
-"""Where a label of a host name begins with two characters and two hyphens, by format."""
+"""By format, a pattern of host names with a label of two characters and two hyphens, such as `xn--`."""
 
 
-_PLAIN: Final = {
+_PLAIN_PARTS: Final = {
     "email": ("email-plain", 63),
     "hostname": ("hostname-plain", 63),
     "idn-email": ("email-plain", 63),
@@ -76,18 +83,21 @@ _PLAIN: Final = {
     "uri": ("uri-plain", 120),
     "uri-reference": ("uri-plain", 120),
 }
-"""By format, the rule of a plain part of it, and the length up to which all its strings have the format."""
+"""By format, the rule of a plain part of it, and the length up to which its strings have the format."""
 
 
 def is_format(table: Dfa) -> bool:
-    """Whether an automaton is the very one of a format of `FORMATS` that was asked for."""
+    """Returns whether an automaton is (by identity) one that `format_dfa` returned."""
     return id(table) in _format_dfa_ids
 
 
 @cache
 def plain_part(table: Dfa) -> tuple[Dfa, int] | None:
-    """A part of a format's language that is easy to count, and the length up to which it is one; else None."""
-    for name, (plain, longest) in _PLAIN.items():
+    """Returns a part of a format's language with few states, and the length up to which it is valid.
+
+    None if the automaton is not that of such a format.
+    """
+    for name, (plain, longest) in _PLAIN_PARTS.items():
         if table == format_dfa(name):
             algebra = Algebra(_MAX_FORMAT_STATES)
             lang = reader.regular(algebra, _format_rules(), plain)
@@ -97,10 +107,10 @@ def plain_part(table: Dfa) -> tuple[Dfa, int] | None:
 
 @cache
 def format_dfa(name: str) -> Dfa:
-    """The minimal automaton of the strings that have a format of `FORMATS`."""
+    """Returns the minimal automaton of the strings that have a format of `FORMATS`."""
     algebra = Algebra(_MAX_FORMAT_STATES)
     lang = reader.regular(algebra, _format_rules(), name)
-    if name in _XN_LABELS:  # labels like xn--... say what they say only by IDNA's tables, and none is written
+    if name in _XN_LABELS:  # the validity of labels like xn--... needs IDNA's tables, so none is accepted
         lang = algebra.both([lang, algebra.negate(pattern_language.language(algebra, _XN_LABELS[name]))])
     table = automaton.build(algebra, lang, _MAX_FORMAT_STATES)
     _format_dfa_ids.add(id(table))
@@ -108,11 +118,11 @@ def format_dfa(name: str) -> Dfa:
 
 
 _format_dfa_ids: Final = set[int]()
-"""Identities of the automata of formats, which are kept for good."""
+"""Identities of the automata of formats, which are never freed."""
 
 
 def standalone(name: str) -> str:
-    """One file's rules with those of json.gbnf that they need: a grammar that stands alone."""
+    """Returns the rules of one file with the rules of json.gbnf that they need, as a complete grammar."""
     own = reader.rules(source(name))
     table = {**json_rules(), **own}
     return "".join(f"{rule} ::= {table[rule]}\n" for rule in reader.closure(table, list(own)))

@@ -1,7 +1,7 @@
-"""The reader of GBNF files that people edit: rules by name, and regular rules as languages.
+"""Reader of hand-written GBNF files: rules by name, and regular rules as languages.
 
-Takes the notation of llama.cpp without token elements: literals, classes, groups, alternatives and the
-repetitions `* + ? {m} {m,} {m,n}`. Errors here are errors of the product's own files.
+Reads the notation of llama.cpp without token elements: literals, classes, groups, alternatives and the
+repetitions `* + ? {m} {m,} {m,n}`. An error here is an error in the package's own files.
 """
 
 from __future__ import annotations
@@ -28,7 +28,11 @@ class NotationError(ValueError):
 
 
 def rules(source: str) -> dict[str, str]:
-    """The rules of a GBNF text: name to body, each on one line of its own, comments left out."""
+    """Returns the rules of a GBNF text: name to body. Each rule stands on one line; comments are dropped.
+
+    Raises:
+        NotationError: a line is no rule.
+    """
     out: dict[str, str] = {}
     for line in source.splitlines():
         if not line.strip() or line.lstrip().startswith("#"):
@@ -42,12 +46,12 @@ def rules(source: str) -> dict[str, str]:
 
 @lru_cache(maxsize=4096)
 def references(body: str) -> list[str]:
-    """The rules that a body names, in order, without repetition."""
+    """Returns the rules that a body names, in order, without repetition."""
     return list(dict.fromkeys(_NAME.findall(_QUOTED.sub(" ", body))))
 
 
 def closure(table: Mapping[str, str], names: list[str]) -> list[str]:
-    """`names` and all rules they need, in the order they are met."""
+    """Returns `names` and all rules that they need, in the order of discovery."""
     found = dict.fromkeys(names)
     todo = list(found)
     for name in todo:  # grows while it is walked
@@ -59,7 +63,7 @@ def closure(table: Mapping[str, str], names: list[str]) -> list[str]:
 
 
 def regular(algebra: Algebra, table: Mapping[str, str], name: str) -> Lang:
-    """The language of a rule that does not refer to itself.
+    """Returns the language of a rule that does not refer to itself.
 
     Raises:
         NotationError: the rule is recursive, unknown or malformed.
@@ -68,7 +72,7 @@ def regular(algebra: Algebra, table: Mapping[str, str], name: str) -> Lang:
 
 
 class _RuleParser:
-    """One rule body, read by recursive descent."""
+    """Recursive-descent parser of one rule body."""
 
     def __init__(self, algebra: Algebra, table: Mapping[str, str], name: str, above: tuple[str, ...]) -> None:
         if name in above or name not in table:

@@ -1,4 +1,4 @@
-"""Whole grammars as parts of a larger one: their rules under names of their own."""
+"""Renaming of rules, so that a whole grammar can be a part of a larger one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,13 @@ _QUOTING: Final = ('"', "[")
 
 
 def renamed(gbnf: str, prefix: str, kept: Collection[str] = ()) -> dict[str, str]:
-    """The rules of a grammar by name: `root` is called `prefix`, the others begin with it, `kept` keep theirs."""
+    """Returns the rules of a grammar under new names: name to body.
+
+    Args:
+        gbnf: the grammar.
+        prefix: the new name of `root`; those of the other rules begin with it.
+        kept: rules that are referred to under their own names, and left out.
+    """
 
     def one(found: re.Match[str]) -> str:
         piece = found[0]
@@ -34,10 +40,10 @@ def _lines(gbnf: str) -> Iterator[tuple[str, str]]:
 
 
 def size(rules: Mapping[str, str]) -> tuple[int, int]:
-    """Bytes and number of the rules as they are printed."""
+    """Returns the bytes and the number of rules as they are printed."""
     return sum(len(name) + len(body.encode()) + 6 for name, body in rules.items()), len(rules)
 
 
 def needed(library: Mapping[str, str], names: list[str]) -> list[str]:
-    """The rules of the library that `names` lead to."""
+    """Returns the rules of the library that `names` need, in the order of discovery."""
     return reader.closure(library, [name for name in names if name in library])

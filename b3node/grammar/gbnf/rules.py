@@ -1,9 +1,11 @@
-"""Grammar rules before they are text, and how they become text.
+"""Grammar rules as data, their simplification, and their printing as GBNF.
 
-A rule is a list of alternatives, an alternative a row of symbols: a piece of GBNF that matches text, the
-number of another rule, or a counted repetition of one. What can never end is dropped before printing (an
-alternative that needs a value nobody can write), equal rules are one rule, and only what the root reaches is
-printed. Every row but the empty one starts with text or with rules that start with text further on, so the
+A rule is a list of alternatives. An alternative is a row of symbols: a piece of GBNF that matches text, the
+number of another rule, or a counted repetition of one. Before printing, alternatives that can never end are
+dropped (such as those that need an impossible value), equal rules are merged, and rules that the root does
+not reach are dropped.
+
+Invariant: every row but the empty one starts with text or with rules that start with text further on, so the
 grammar has no left recursion and no empty loop.
 """
 
@@ -20,30 +22,34 @@ from b3node.grammar.gbnf import reader
 from b3node.grammar.inexact import Inexact
 
 BLOCK_REPEATS: Final = 256
-"""Repetitions above this are counted in blocks of it, which keeps every count far below the engine's 2,000."""
+"""Repetitions that make a block: larger counts are written as blocks, far below the engine's 2,000."""
 
 
 _MAX_INLINE_CHARS: Final = 16
-"""A rule that is one piece of text shorter than this is written where it is used."""
+"""Characters of GBNF below which a rule of one piece of text is written where it is used."""
 
 
 class Times(msgspec.Struct, frozen=True):
-    """`rule` from `low` to `high` times; a `high` of -1 is no bound."""
+    """A counted repetition."""
 
     rule: int
+    """Number of the rule that repeats."""
     low: int
     high: int
+    """-1 for no bound."""
 
 
 Symbol = str | int | Times
+"""A piece of GBNF, the number of a rule, or a counted repetition."""
 Symbols = tuple[Symbol, ...]
+"""Symbols in sequence: an alternative, or a part of one."""
 
 
 class Rules:
     """The rules of one grammar while it is built.
 
     Args:
-        limit: rules that may be made.
+        limit: greatest number of rules.
     """
 
     def __init__(self, limit: int) -> None:
@@ -52,19 +58,23 @@ class Rules:
         self._same: dict[tuple[Symbols, ...], int] = {}
 
     def new(self) -> int:
-        """A rule without alternatives, to be filled by `add`."""
+        """Makes a rule without alternatives, to be filled by `add`.
+
+        Raises:
+            Inexact: the limit of rules is reached.
+        """
         if len(self._rows) >= self._limit:
             raise Inexact("", f"the grammar needs more than {self._limit} rules")
         self._rows.append([])
         return len(self._rows) - 1
 
     def add(self, rule: int, row: Symbols) -> None:
-        """One more alternative."""
+        """Adds an alternative to a rule, unless it has it."""
         if row not in self._rows[rule]:
             self._rows[rule].append(row)
 
     def of(self, *rows: Symbols) -> int:
-        """A rule with these alternatives, the same number for the same ones."""
+        """Returns the rule with these alternatives; the first call with them makes it."""
         found = self._same.get(rows)
         if found is None:
             found = self._same[rows] = self.new()
@@ -73,7 +83,7 @@ class Rules:
 
     # ---------------------------------------------------------------------------------- cleaning
     def productive(self) -> set[int]:
-        """The rules that can come to an end."""
+        """Returns the productive rules: those that match at least one finite text."""
         alive: set[int] = set()
         for rule in range(len(self._rows) - 1, -1, -1):  # most rules name only later ones
             for row in self._rows[rule]:
@@ -85,7 +95,7 @@ class Rules:
         return alive
 
     def _revive(self, alive: set[int]) -> None:
-        """Adds the rules that come to an end with the help of those that do, and so on."""
+        """Adds the rules that are productive because of those in `alive`, transitively."""
         users: dict[int, list[list[int]]] = {}
         todo = []
         for rule, rows in enumerate(self._rows):
@@ -105,7 +115,7 @@ class Rules:
                     todo.append(waiting[0])
 
     def cleaned(self, root: int) -> list[list[Symbols]] | None:
-        """The rules that matter, the root first; None when the root can never end."""
+        """Returns the simplified rules, the root first; None if the root is not productive."""
         alive = self.productive()
         if root not in alive:
             return None
@@ -122,7 +132,7 @@ class Rules:
 
 
 def _needed(row: Symbols) -> list[int]:
-    """The rules that must end for a row to end."""
+    """Returns the rules that must be productive for a row to be productive."""
     return [
         symbol if isinstance(symbol, int) else symbol.rule
         for symbol in row
@@ -131,7 +141,7 @@ def _needed(row: Symbols) -> list[int]:
 
 
 def _alive_row(row: Symbols, alive: set[int]) -> Symbols | None:
-    """A row without what need not come and cannot end; None when it cannot end itself."""
+    """Returns a row without its optional unproductive symbols; None if it is unproductive itself."""
     gone = False
     for symbol in row:
         if type(symbol) is int:
@@ -145,7 +155,7 @@ def _alive_row(row: Symbols, alive: set[int]) -> Symbols | None:
 
 
 class _Sharing:
-    """Equal rules made one, and rules that only name another replaced by it, until nothing changes."""
+    """Merges equal rules and replaces rules that only name another by it, until nothing changes."""
 
     def __init__(self, table: list[list[Symbols]]) -> None:
         self._table = table
@@ -159,11 +169,11 @@ class _Sharing:
         self._stale: set[int] = set()
 
     def share(self) -> None:
-        """Looks at all rules, and again at those that name one that is gone."""
+        """Processes all rules, then again those that name a replaced one."""
         todo = self._to[::-1]
         while (
             todo
-        ):  # in rounds, so that a rule is looked at once however many of those that it names are gone
+        ):  # in rounds, so that a rule is processed once, however many of those that it names were replaced
             touched: set[int] = set()
             for i in todo:
                 if self._to[i] == i and self._table[i] and (same := self._same(i)) != i:
@@ -174,7 +184,7 @@ class _Sharing:
             todo = sorted(touched, reverse=True)
 
     def _same(self, i: int) -> int:
-        """The rule that a rule is the same as; its rows are brought up to date."""
+        """Returns the rule that rule `i` equals, after bringing its rows up to date."""
         rows = self._table[i]
         if i in self._stale:
             self._stale.discard(i)
@@ -185,7 +195,7 @@ class _Sharing:
         return self.find(self._seen.setdefault(tuple(rows), i))
 
     def find(self, rule: int) -> int:
-        """The rule that stands for a rule."""
+        """Returns the rule that replaces a rule (union-find with path halving)."""
         to = self._to
         while to[rule] != rule:
             to[rule] = to[to[rule]]
@@ -199,12 +209,12 @@ class _Sharing:
 
 
 def named(rows: list[Symbols]) -> list[int]:
-    """The rules that rows name."""
+    """Returns the rules that rows name."""
     return [s if isinstance(s, int) else s.rule for row in rows for s in row if not isinstance(s, str)]
 
 
 def _reached(table: list[list[Symbols]], uses: Mapping[int, int], root: int) -> list[list[Symbols]]:
-    """Only the rules that the root needs, numbered in the order they are met; chains of one user inlined."""
+    """Returns the rules that the root needs, in the order of discovery; chains with one user are inlined."""
     numbers, order = {root: 0}, [root]
     out: list[list[Symbols]] = []
     for at in order:  # grows while it is walked
@@ -229,7 +239,7 @@ def _reached(table: list[list[Symbols]], uses: Mapping[int, int], root: int) -> 
 def _inlined(
     row: Symbols, table: list[list[Symbols]], uses: Mapping[int, int], kept: Mapping[int, int]
 ) -> Sequence[Symbol]:
-    """A row with the rules of one alternative written out, where that saves a rule or is as short."""
+    """Inlines rules of one alternative into a row, where that saves a rule or is as short."""
     if not [symbol for symbol in row if isinstance(symbol, int) and len(table[symbol]) == 1]:
         return row
     flat: list[Symbol] = []
@@ -250,7 +260,7 @@ def _inlined(
 
 # ---------------------------------------------------------------------------------------- printing
 def printed(table: list[list[Symbols]], library: Mapping[str, str]) -> str:
-    """The GBNF of cleaned rules; the rules of `library` that they name follow."""
+    """Prints simplified rules as GBNF, followed by the rules of `library` that they name."""
     lines, more = [], _Blocks()
     pieces = dict.fromkeys([s for rows in table for row in rows for s in row if isinstance(s, str)])
     for i, rows in enumerate(table):
@@ -267,7 +277,7 @@ def _name(number: int) -> str:
 
 
 def _row(row: Symbols, blocks: _Blocks) -> str:
-    """One alternative; neighbouring literals become one."""
+    """Prints one alternative; adjacent literals become one."""
     parts: list[str] = []
     for symbol in row:
         if isinstance(symbol, int):
@@ -287,14 +297,14 @@ def _is_literal(text: str) -> bool:
 
 
 class _Blocks:
-    """Counted repetitions, in blocks where the count is large."""
+    """Printer of counted repetitions, in blocks where the count is large."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
         self._known: dict[tuple[str, int, int], str] = {}
 
     def times(self, name: str, low: int, high: int) -> str:
-        """`name` repeated `low` to `high` times, as an item of a row; empty for none."""
+        """Prints `name` repeated `low` to `high` times (-1: no bound); empty for no repetition."""
         if high == 0:
             return ""
         if (low, high) == (1, 1):
@@ -311,14 +321,14 @@ class _Blocks:
         return self._rule((name, BLOCK_REPEATS, BLOCK_REPEATS), f"{name}{{{BLOCK_REPEATS}}}")
 
     def _fixed(self, name: str, count: int) -> str:
-        """Exactly `count`."""
+        """Prints exactly `count` repetitions."""
         if count <= 2 * BLOCK_REPEATS:
             return f"{name}{{{count}}}" if count else ""
         blocks, rest = divmod(count, BLOCK_REPEATS)
         return f"{self.times(self._block(name), blocks, blocks)} {self._fixed(name, rest)}".strip()
 
     def _upto(self, name: str, count: int) -> str:
-        """At most `count`: whole blocks while more may come, then a part of one."""
+        """Prints at most `count` repetitions: whole blocks while more may follow, then a part of one."""
         if count <= 2 * BLOCK_REPEATS:
             return f"{name}{{0,{count}}}"
         blocks, rest = divmod(count, BLOCK_REPEATS)

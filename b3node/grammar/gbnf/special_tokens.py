@@ -1,7 +1,8 @@
-"""Literals of a dialect as GBNF: plain text spelled out, special tokens as `<[ID]>`, which is that token alone.
+"""Literals of a dialect as GBNF: plain text as it is, special tokens as `<[ID]>`.
 
-Whoever runs the grammar sees to it that a special token is never taken for its text (`llama.special_token_chars`); in turn no text
-here has a control character, because they stand for special tokens there.
+Only the token itself matches `<[ID]>`: the engine ensures that a special token never matches its text
+(`llama.special_token_chars`). In turn no text here may have a control character, because the engine uses those
+in place of special tokens.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from b3node.grammar.gbnf.strings import literal
 
 
 class SpecialTokens:
-    """The special tokens of one vocabulary.
+    """Special tokens of one vocabulary, and the texts that end a generation.
 
     Args:
         tokens: the texts of the special tokens that a model may write, with their ids.
-        ends: the texts of the tokens that end a generation: they are never written, they end the grammar.
+        ends: the texts of the tokens that end a generation: they end the grammar and are never written.
     """
 
     def __init__(self, tokens: Mapping[str, int], ends: Collection[str] = ()) -> None:
@@ -28,12 +29,12 @@ class SpecialTokens:
         self._specials = _any_of(self._tokens)
 
     def row(self, text: str) -> Symbols:
-        """`text` up to where it ends a generation, as symbols."""
+        """Returns the symbols of `text` up to the first text that ends a generation."""
         pieces = self._specials.split(self._before_end(text))
         return tuple(self._symbol(piece) for piece in pieces if piece)
 
     def is_end(self, text: str) -> bool:
-        """Whether nothing can follow `text`."""
+        """Returns whether `text` ends the generation, so that nothing can follow."""
         return self._ends.search(text) is not None
 
     def _symbol(self, piece: str) -> str:
@@ -46,7 +47,7 @@ class SpecialTokens:
 
 
 def _any_of(texts: Collection[str]) -> re.Pattern[str]:
-    """Matches any of the texts, the longest first; never anything without texts."""
+    """Returns a pattern of the texts, the longest first; it matches nothing if there are none."""
     longest = sorted((text for text in texts if text), key=len, reverse=True)
     return re.compile(f"({'|'.join(map(re.escape, longest))})" if longest else "((?!))")
 

@@ -1,9 +1,9 @@
 """Languages as rules: JSON strings for string values and member names, plain text for numbers.
 
-A JSON string is written with one spelling a character: raw UTF-8, except the quote, the backslash and the
-control characters up to U+001F, which are escaped (short where there is a short escape). A language is first
-tried as a counted repetition of one class, which costs a few rules whatever the count; else it is a minimal
-automaton written as right-linear rules, which the engine runs on one stack.
+Each character of a JSON string has one spelling: raw UTF-8, except the quote, the backslash and the control
+characters up to U+001F, which are escaped (with the short escape where there is one). If a language is a
+counted repetition of one class, it is written as such, which needs a few rules for any count. Else it is a
+minimal automaton written as right-linear rules, which the engine runs on one stack.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ _RAW: Final[Charset] = ((0x20, 0x21), (0x23, 0x5B), (0x5D, 0xD7FF), (0xE000, 0x1
 _CONTROLS: Final = tuple(point for point in range(0x20) if point not in _SHORT)
 _ESCAPED: Final[Charset] = ((0, 0x1F), (0x22, 0x22), (0x5C, 0x5C))
 _PLAIN: Final = re.compile(r"[ !#-\[\]-~]*")
-"""Texts that a GBNF literal has as they are."""
+"""Texts that need no escape in a GBNF literal."""
 _UNESCAPED: Final = re.compile(r'[^"\\\x00-\x1f]*')
-"""Texts that a JSON string has as they are."""
+"""Texts that need no escape in a JSON string."""
 _MAX_INLINE_CLASS_CHARS: Final = 12
-"""A class longer than this is a rule of its own, shared by all states that use it."""
+"""Characters of GBNF above which a class is a rule of its own, shared by all states that use it."""
 _MAX_LITERAL_CHARS: Final = 120
-"""Letters of one literal; longer ones go on in the next rule."""
+"""Letters of one literal of a chain of states; longer chains continue in the next rule."""
 _MAX_COUNTED_STATES: Final = 2_600
-"""States that counting characters beside a pattern may need before it is narrowed."""
+"""States that a pattern with a length may need before it is narrowed."""
 _MAX_TRIED_STATES: Final = 8_000
-"""States times length up to which counting is tried, as many of them may not be reached."""
+"""States times length up to which an exact count is tried, as many of those may not be reached."""
 MAX_LOOP_DIGITS: Final = 32
-"""Digits where any number of them could follow: enough for any value, and no way to run away."""
+"""Digits where any number could follow: enough for any value, and a bound on runaway digits."""
 
 
 def literal(text: str) -> str:
-    """A GBNF literal of exactly `text`."""
+    """Returns a GBNF literal of exactly `text`."""
     if _PLAIN.fullmatch(text):
         return f'"{text}"'
     return f'"{"".join(map(_quoted, text))}"'
@@ -61,7 +61,7 @@ def _quoted(char: str) -> str:
 
 @lru_cache(maxsize=2048)
 def char_class(chars: Charset) -> str:
-    """A GBNF class of exactly these characters; a literal when it is one."""
+    """Returns a GBNF class of exactly these characters; a literal if there is one character."""
     if len(chars) == 1 and chars[0][0] == chars[0][1]:
         return literal(chr(chars[0][0]))
     return "[" + "".join(_point(lo) if lo == hi else f"{_point(lo)}-{_point(hi)}" for lo, hi in chars) + "]"
@@ -76,7 +76,7 @@ def _point(point: int) -> str:
 
 
 def escaped(text: str) -> str:
-    """`text` as it stands between the quotes of a JSON string."""
+    """Returns `text` escaped for a JSON string, without the quotes."""
     if _UNESCAPED.fullmatch(text):
         return text
     return "".join(_escape(ord(char)) or char for char in text)
@@ -90,7 +90,7 @@ def _escape(point: int) -> str:
 
 @lru_cache(maxsize=2048)
 def spellings(chars: Charset) -> tuple[str, ...]:
-    """The pieces of GBNF that together write one character of the set inside a JSON string."""
+    """Returns the GBNF alternatives for one character of the set inside a JSON string."""
     out = []
     if raw := intersection(chars, _RAW):
         out.append(char_class(raw))
@@ -110,7 +110,13 @@ def spellings(chars: Charset) -> tuple[str, ...]:
 
 
 class Strings:
-    """The rules of languages, each made once."""
+    """Rules of languages, each made once.
+
+    Args:
+        algebra: has the languages.
+        rules: receives the rules.
+        state_limit: states that an automaton may have.
+    """
 
     def __init__(self, algebra: Algebra, rules: Rules, state_limit: int) -> None:
         self._algebra = algebra
@@ -121,7 +127,7 @@ class Strings:
         self._tables: dict[Dfa, Symbols] = {}
 
     def value(self, lang: Lang) -> Symbols:
-        """A JSON string of the language, quotes included; the language is not empty of strings.
+        """Returns a JSON string of the language, with its quotes; the language must not be void.
 
         Raises:
             Inexact: the automaton would be too large.
@@ -129,7 +135,11 @@ class Strings:
         return ("string",) if lang == ALL else (QUOTE, *self.tail(lang))
 
     def tail(self, lang: Lang) -> Symbols:
-        """The same after the opening quote."""
+        """Returns the same as `value` after the opening quote.
+
+        Raises:
+            Inexact: the automaton would be too large.
+        """
         if lang == ALL:
             return ("chars",)
         if lang not in self._tails:
@@ -138,7 +148,7 @@ class Strings:
         return self._tails[lang]
 
     def _counted(self, lang: Lang) -> Symbols | None:
-        """A row of counted classes, when the language is that and counting is what makes it large."""
+        """Returns counted classes if the language is a sequence of them and its automaton would be large."""
         parts, total = [], 0
         for part in self._parts(lang):
             plain = self._algebra.plain_repeat(part)
@@ -159,7 +169,7 @@ class Strings:
         return [*out, lang]
 
     def char(self, chars: Charset) -> int:
-        """A rule for one character of the set, as it is written in a string."""
+        """Returns the rule for one character of the set inside a JSON string."""
         if chars not in self._classes:
             rows: list[Symbols] = [("char",)] if chars == ANY else [(piece,) for piece in spellings(chars)]
             self._classes[chars] = self._rules.of(*rows)
@@ -177,7 +187,11 @@ class Strings:
         return self._tables[table]
 
     def _table(self, lang: Lang) -> Dfa:
-        """The automaton of a language; with a length beside it that is too much to count, a narrower one."""
+        """Builds the automaton of a language; a narrower one if its lengths need too many states.
+
+        Raises:
+            TooLarge: no automaton is small enough.
+        """
         parts = list(self._algebra.operands(lang)) if self._algebra.expression(lang)[0] == "and" else []
         lengths = [p for p in parts if (plain := self._algebra.plain_repeat(p)) and plain[0] == ANY]
         if len(lengths) != 1:
@@ -188,14 +202,14 @@ class Strings:
         shortest, longest = automaton.length_range(rest) if rest[0] else (low, 0)
         if shortest >= low and (high < 0 or 0 <= longest <= high):
             return rest
-        for count in (self._exactly, self._plainly, self._loop_by_loop):
+        for count in (self._count_exactly, self._count_plain_parts, self._count_by_loop):
             table = count(parts, rest, low, high)
             if table is not None:
                 return table
         raise TooLarge
 
-    def _exactly(self, _: list[Lang], rest: Dfa, low: int, high: int) -> Dfa | None:
-        """Every state once for every length, where that is affordable."""
+    def _count_exactly(self, _: list[Lang], rest: Dfa, low: int, high: int) -> Dfa | None:
+        """Builds the exact automaton, a state for each pair of state and length; None if too large."""
         if len(rest[0]) * max(low, high) > _MAX_TRIED_STATES:
             return None
         try:
@@ -203,8 +217,8 @@ class Strings:
         except TooLarge:
             return None
 
-    def _plainly(self, parts: list[Lang], _: Dfa, low: int, high: int) -> Dfa | None:
-        """Formats replaced by the plain strings that have them, short enough to be sure."""
+    def _count_plain_parts(self, parts: list[Lang], _: Dfa, low: int, high: int) -> Dfa | None:
+        """Counts with the plain parts of the formats instead of the formats; None if that does not help."""
         langs = []
         longest = high
         for part in parts:
@@ -219,8 +233,8 @@ class Strings:
         except TooLarge:
             return None
 
-    def _loop_by_loop(self, _: list[Lang], rest: Dfa, low: int, high: int) -> Dfa | None:
-        """Counted in each loop of the automaton by itself."""
+    def _count_by_loop(self, _: list[Lang], rest: Dfa, low: int, high: int) -> Dfa | None:
+        """Counts the characters of each loop of the automaton separately; None if too large."""
         try:
             table = bounded.narrowed_to_length(rest, high, _MAX_COUNTED_STATES) if high >= 0 else rest
             return self._within([self._algebra.from_dfa(table)], low, -1)
@@ -237,7 +251,11 @@ class Strings:
         return automaton.build(self._algebra, self._algebra.both([*langs, counted]), _MAX_COUNTED_STATES)
 
     def number(self, lang: Lang) -> Symbols:
-        """A number of the language, as plain text."""
+        """Returns a number of the language, as plain text.
+
+        Raises:
+            Inexact: the automaton would be too large.
+        """
         try:
             table = automaton.build(self._algebra, lang, self._limit)
         except TooLarge:
@@ -266,7 +284,7 @@ def _by_target(edges: Transitions) -> dict[int, Charset]:
 
 
 class _DfaWriter:
-    """The states of one automaton as rules; a run of single letters is one literal."""
+    """Writer of one automaton as rules; a run of single letters is one literal."""
 
     def __init__(self, rules: Rules, table: Dfa, char: Callable[[Charset], int]) -> None:
         self._rules = rules
@@ -297,7 +315,7 @@ class _DfaWriter:
         return [(self._char(chars), *self._after(to, ""))]
 
     def _after(self, state: int, text: str) -> Symbols:
-        """What follows on the way into a state, with the letters that lead there and on."""
+        """Returns the literal of `text` and the forced letters after it, then the symbols of the state reached."""
         while not self._accepting[state] and len(self._edges[state]) == 1 and len(text) < _MAX_LITERAL_CHARS:
             lo, hi, to = self._edges[state][0]
             if lo != hi or to == state:
@@ -308,14 +326,14 @@ class _DfaWriter:
         return (literal(escaped(text)), *self._into(state))
 
     def _into(self, state: int) -> Symbols:
-        """What follows in a state."""
+        """Returns the symbols of a state, the same at every call."""
         row = self._rows.get(state)
         if row is None:
-            row = self._rows[state] = self._first(state)
+            row = self._rows[state] = self._new_state(state)
         return row
 
-    def _first(self, state: int) -> Symbols:
-        """The same, when it is asked for the first time."""
+    def _new_state(self, state: int) -> Symbols:
+        """Makes the symbols of a state: a rule to be filled later, unless none is needed."""
         if not self._edges[state]:
             return (QUOTE,)
         if self._accepting[state] and leads_all_to(self._edges[state], state):

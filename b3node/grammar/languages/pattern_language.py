@@ -1,10 +1,10 @@
 """The strings in which a pattern matches, as a language.
 
 A `pattern` keyword searches: a string conforms if the expression matches anywhere in it. The syntax tree
-becomes a language of whole strings by continuations: each element is translated together with the language of
-the rest of the string, up to its end. So `$` is an intersection of the rest with the empty string, and a
-lookahead an intersection of the rest with another language. An assertion inside an unbounded repetition has no
-such translation and is refused.
+becomes a language of whole strings by continuations: each element is translated together with the language
+of the rest of the string, up to its end. So `$` is an intersection of the rest with the empty string, and a
+lookahead an intersection of the rest with another language. An assertion inside an unbounded repetition has
+no such translation and is refused.
 """
 
 from __future__ import annotations
