@@ -1,8 +1,8 @@
 """Literals of a dialect as GBNF: plain text as it is, special tokens as `<[ID]>`.
 
 Only the token itself matches `<[ID]>`: the engine ensures that a special token never matches its text
-(`llama.special_token_chars`). In turn no text here may have a control character, because the engine uses those
-in place of special tokens.
+(`llama.special_token_chars`). In turn no text here may have a control character, because the engine uses
+those in place of special tokens.
 """
 
 from __future__ import annotations

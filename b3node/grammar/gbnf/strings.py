@@ -315,7 +315,7 @@ class _DfaWriter:
         return [(self._char(chars), *self._after(to, ""))]
 
     def _after(self, state: int, text: str) -> Symbols:
-        """Returns the literal of `text` and the forced letters after it, then the symbols of the state reached."""
+        """Returns the literal of `text` and all forced letters after it, then the symbols of the state."""
         while not self._accepting[state] and len(self._edges[state]) == 1 and len(text) < _MAX_LITERAL_CHARS:
             lo, hi, to = self._edges[state][0]
             if lo != hi or to == state:

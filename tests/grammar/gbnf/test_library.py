@@ -83,7 +83,7 @@ def test_formats_agree_with_the_official_suite(name):
                 assert inside == case["valid"] or (case["valid"] and name in library.NARROWED), case
 
 
-@pytest.mark.parametrize("name", sorted(library._PLAIN))
+@pytest.mark.parametrize("name", sorted(library._PLAIN_PARTS))
 def test_plain_parts_are_parts(name):
     """What is written instead of a format beside a length has the format."""
     algebra, lang = language(name)
@@ -109,7 +109,7 @@ def test_every_rule_for_people_is_reached():
     """No rule of the files is left over, and none names a missing one."""
     table = reader.rules(library.source("formats.gbnf"))
     assert set(
-        reader.closure(table, sorted(library.FORMATS | {rule for rule, _ in library._PLAIN.values()}))
+        reader.closure(table, sorted(library.FORMATS | {rule for rule, _ in library._PLAIN_PARTS.values()}))
     ) == set(table)
     json_table = reader.rules(library.source("json.gbnf"))
     roots = ["value", "object", "array", "string", "integer", "char"]
