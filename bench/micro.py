@@ -48,6 +48,7 @@ from b3node.llama.vocab import Vocabulary
 from b3node.parse.reader import parser_of
 from b3node.parse.text import TextParser
 from b3node.prompt.prepare import Preparer
+from b3node.spans import TextSpan
 from b3node.workers.child_channel import Line
 from b3node.workers.frames import FrameReader, frame
 from b3node.workers.messages import ToEngineProcess
@@ -339,7 +340,16 @@ def _running(count: int, n_vocab: int) -> Scheduler:
     for request in range(count):
         tokens = array("i", range(request + 1, request + 40)).tobytes()
         scheduler.submit(
-            Submit(request, "org", tokens, size, size // 16, Sampling(0.0, 1.0, 0), queue_timeout=1e9), 0.0
+            Submit(
+                request,
+                "org",
+                (TextSpan(tokens),),
+                size,
+                size // 16,
+                Sampling(0.0, 1.0, 0),
+                queue_timeout=1e9,
+            ),
+            0.0,
         )
     while any(s.pending > 1 for s in scheduler.running.values()) or scheduler.waiting:
         _apply(scheduler, scheduler.plan(0.0))

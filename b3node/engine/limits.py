@@ -17,6 +17,9 @@ class EngineLimits(msgspec.Struct, frozen=True, kw_only=True):
     """llama.cpp sequence ids: `parallel` of them run, the others keep prefixes (at least one, so that a slot
     can be given up without giving up the prefix that is asked for)."""
     waiting: int
+    image_cells: int = 0
+    """Cells of the largest image that a step can hold together with a token of each stream; 0 where the backend
+    computes none."""
     batch: int
     """Tokens that one step can hold."""
     drafts: bool

@@ -12,6 +12,7 @@ from typing import Literal
 import msgspec
 
 from b3node.dialects.outline import Outline
+from b3node.spans import PromptSpan
 
 
 class Sampling(msgspec.Struct, frozen=True, array_like=True):
@@ -31,27 +32,27 @@ class Sampling(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Submit(msgspec.Struct, frozen=True, tag="submit", array_like=True):
-    """A new sequence.
-
-    `tokens` are little-endian int32 ids of the whole prompt (never empty), `max_tokens` bounds what is
-    generated, `reserve` is how many of those are promised cells before it starts (beyond them it may be
-    paused and computed again when cells run out), `namespace` is whom a shared prefix may be shared with
-    (the organization), `cache_boundaries` are ascending token counts at which the prompt is worth coming back to,
-    `queue_timeout` bounds the seconds it may stand in the queue, `grammar` is the GBNF text that what is generated must
-    keep to (None: anything), `outline` says when it does and how a thought is bounded (None: from the beginning,
-    and no thought).
-    """
+    """A new sequence."""
 
     id: int
     namespace: str
-    tokens: bytes
+    """The organization within which prefixes are shared."""
+    prompt: tuple[PromptSpan, ...]
+    """Never empty, and its last span is text."""
     max_tokens: int
+    """The most tokens to generate."""
     reserve: int
+    """How many of them are promised cells before it starts. A sequence that outgrows them may be paused, and computed
+    again, when cells run out."""
     sampling: Sampling
     queue_timeout: float
+    """Seconds that it may wait in the queue."""
     cache_boundaries: tuple[int, ...] = ()
+    """Lengths of the prompt, in cells and ascending, at which later prompts are likely to leave it."""
     grammar: str | None = None
+    """GBNF text that holds for the generated tokens; None allows any."""
     outline: Outline | None = None
+    """Where the grammar applies, and the bound of the thinking; None: from the beginning, and no thinking."""
 
 
 class Cancel(msgspec.Struct, frozen=True, tag="cancel", array_like=True):

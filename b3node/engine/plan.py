@@ -8,6 +8,8 @@ from itertools import takewhile
 
 import msgspec
 
+from b3node.spans import ImageSpan
+
 
 class Drop(msgspec.Struct, frozen=True):
     """Forget everything that `slot` holds."""
@@ -87,6 +89,9 @@ class Chunk(msgspec.Struct, frozen=True):
     tokens: array[int]
     logits: bool
     drafted: int = 0
+    image: ImageSpan | None = None
+    """Where it is set the chunk is that whole image, and `tokens` are the ids of its cells, which mean nothing to a
+    model."""
 
     @property
     def known(self) -> int:

@@ -260,6 +260,8 @@ class Context:
 
     def _check_chunk(self, chunk: Chunk) -> None:
         self._check_slot(chunk.slot)
+        if chunk.image is not None:
+            raise ValueError("a plan has an image, and only text is computed here")
         if not 0 <= chunk.drafted < len(chunk.tokens):
             raise ValueError("a plan has a chunk of nothing")
         if not 0 <= chunk.start <= self._cells - len(chunk.tokens):

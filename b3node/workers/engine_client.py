@@ -31,6 +31,7 @@ from b3node.engine.messages import (
 )
 from b3node.errors import Refusal, busy
 from b3node.prompt.prepared import Prepared
+from b3node.spans import TextSpan
 from b3node.workers.backoff import Backoff
 from b3node.workers.mailbox import Mailbox
 from b3node.workers.messages import EngineOrder
@@ -160,7 +161,7 @@ class EngineClient:
             Submit(
                 id=request,
                 namespace=namespace,
-                tokens=prepared.tokens,
+                prompt=(TextSpan(prepared.tokens),),
                 max_tokens=min(max_tokens or room, room),
                 reserve=min(max_tokens or RESERVED_OUTPUT, room),
                 sampling=sampling,

@@ -6,7 +6,7 @@ wrong share, a forgotten drop or a miscounted cell shows up as a wrong token, a 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from b3node.engine.backend import CellsFullError, DecodeError, Rows
 from b3node.engine.guidance.token_table import TokenTable
 from b3node.engine.plan import Checkpoint, Clear, Drop, Forget, Load, Plan, Restore, Save, Share, Trim
 from b3node.engine.sampling.constraint import ForcedText, Mask, TokenIds
+from b3node.spans import ImageSpan
 
 N_VOCAB = 97
 EOG = 96
@@ -28,7 +29,7 @@ def next_token(tokens: list[int]) -> int:
     state = 7
     for token in tokens:
         state = (state * 31 + token + 1) % 1_000_003
-    return state % N_VOCAB if state % 5 == 0 or len(tokens) < PERIOD else tokens[-PERIOD]
+    return state % N_VOCAB if state % 5 == 0 or len(tokens) < PERIOD else tokens[-PERIOD] % N_VOCAB
 
 
 PIECES = [bytes([i]) for i in range(N_VOCAB)]
@@ -84,15 +85,27 @@ class Dictation:
         return Dictation(self.grammar, self.place + len(text))
 
 
-def continuation(prompt: list[int], limit: int, grammar: str | None = None) -> list[int]:
+def seen(prompt: Iterable[int | ImageSpan]) -> list[int]:
+    """What the fake model sees in each cell of a prompt: an image's digest in each of its cells."""
+    return [
+        each
+        for item in prompt
+        for each in (
+            [N_VOCAB + int.from_bytes(item.digest)] * item.cells if isinstance(item, ImageSpan) else [item]
+        )
+    ]
+
+
+def continuation(prompt: Iterable[int | ImageSpan], limit: int, grammar: str | None = None) -> list[int]:
     """The greedy output after `prompt`: up to `limit` tokens, an end token included."""
-    known = list(prompt)
-    while (place := len(known) - len(prompt)) < limit:
+    known = seen(prompt)
+    size = len(known)
+    while (place := len(known) - size) < limit:
         only = None if grammar is None else dictated(grammar, place)
         known.append(next_token(known) if only is None else only)
         if known[-1] == EOG:
             break
-    return known[len(prompt) :]
+    return known[size:]
 
 
 class FakeBackend:
@@ -200,10 +213,13 @@ class FakeBackend:
         held = self.held.setdefault(chunk.slot, [])
         assert chunk.start == len(held), "a position gap"
         assert len(chunk.tokens) > 0
-        for token in chunk.tokens:
+        tokens = chunk.tokens if chunk.image is None else seen([chunk.image])
+        assert len(tokens) == len(chunk.tokens)
+        assert min(tokens) >= 0
+        for token in tokens:
             held.append((self._next_cell, token))
             self._next_cell += 1
-        self.state[chunk.slot] = (*self.state.get(chunk.slot, ()), *chunk.tokens)
+        self.state[chunk.slot] = (*self.state.get(chunk.slot, ()), *tokens)
         self.computed += len(chunk.tokens)
         tokens = [token for _, token in held]
         if self.stateful:

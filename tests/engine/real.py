@@ -17,6 +17,7 @@ from b3node.engine.messages import Cancel, Finished, Sampling, Started, Step, Su
 from b3node.engine.plan import Plan
 from b3node.engine.sampling.sampler import NoToken
 from b3node.llama.model import Model
+from b3node.spans import TextSpan
 from b3node.workers.engine_process import _scheduler
 from tests.llama.loaded import TOLERANCE
 from tests.zoo import reference
@@ -38,7 +39,7 @@ def submit(
     return Submit(
         id=request,
         namespace=namespace,
-        tokens=array("i", tokens).tobytes(),
+        prompt=(TextSpan(array("i", tokens).tobytes()),),
         max_tokens=max_tokens,
         reserve=max_tokens if reserve is None else reserve,
         sampling=sampling,

@@ -10,9 +10,25 @@ from b3node.engine.loop import Loop
 from b3node.engine.messages import Finished, Sampling, Started, Submit
 from b3node.engine.schedule.scheduler import Scheduler
 from b3node.engine.schedule.token_budget import TokenBudget
+from b3node.spans import ImageSpan, TextSpan
 from tests.engine.fake_backend import EOG, PIECES, TOKEN_TABLE, Dictation, FakeBackend, continuation
 
 GREEDY = Sampling(0.0, 1.0, 0)
+
+
+def spans(prompt):
+    """The spans of a prompt that is written as token ids and images."""
+    text = array("i")
+    for item in prompt:
+        if isinstance(item, ImageSpan):
+            if text:
+                yield TextSpan(text.tobytes())
+            yield item
+            text = array("i")
+        else:
+            text.append(item)
+    if text:
+        yield TextSpan(text.tobytes())
 
 
 def submit(
@@ -29,7 +45,7 @@ def submit(
     return Submit(
         id=request,
         namespace=namespace,
-        tokens=array("i", tokens).tobytes(),
+        prompt=tuple(spans(tokens)),
         max_tokens=max_tokens,
         reserve=max_tokens if reserve is None else reserve,
         sampling=GREEDY,
@@ -66,6 +82,7 @@ class Rig:
         batch=32,
         n_ctx=128,
         stateful=False,
+        image_cells=0,
         kept_cells=10_000,
         host_cache=0,
         overlaps=False,
@@ -82,6 +99,7 @@ class Rig:
             slots=slots,
             waiting=waiting,
             batch=batch,
+            image_cells=image_cells,
             drafts=price < 1.0 and not stateful,
             stateful=stateful,
             window=0,

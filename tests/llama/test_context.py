@@ -4,6 +4,7 @@ say.
 
 from __future__ import annotations
 
+from array import array
 from pathlib import Path
 
 import msgspec
@@ -14,6 +15,7 @@ from b3node.config import EngineOptions
 from b3node.engine.backend import CellsFullError, DecodeError, Rows
 from b3node.engine.plan import Chunk, Drop, Plan, Share
 from b3node.llama.context import Context
+from b3node.spans import ImageSpan
 from tests.llama.loaded import TOLERANCE, chunk, ids, loaded
 from tests.llama.walk import Walk
 from tests.zoo import reference
@@ -169,6 +171,9 @@ def invalid(slots: int) -> dict[str, Plan]:
         "a position past an int32": Plan(chunks=(chunk(2, 1 << 31, [1]),)),
         "a token below 0": Plan(chunks=(chunk(2, 0, [5, -1, 5]),)),
         "a token past the vocabulary": Plan(chunks=(chunk(2, 0, [5, 281]),)),
+        "an image": Plan(
+            chunks=(Chunk(2, 0, array("i", [5, 5]), logits=False, image=ImageSpan(b"cat", 1, 2)),)
+        ),
         "a valid drop before a bad chunk": Plan((Drop(0),), (chunk(2, 0, [281]),)),
     }
 

@@ -43,15 +43,17 @@ class Chunker:
     def chunks(self, running: abc.Mapping[int, Sequence], free: int) -> list[Chunk]:
         """Returns the chunks of streams, then of prompts in order of admission, within the allowance.
 
-        A stream computes one token, and of its known tokens after that as many as fit: no more than half of the
+        An image is one chunk, also where it is larger than the rest of the allowance. A stream computes one token, and of its known tokens after that as many as fit: no more than half of the
         allowance while a prompt waits. While none does, it also computes a draft if `free` cells are left.
 
         Args:
             running: the running sequences by slot.
             free: cells that no sequence reads.
         """
-        streams = [(slot, s) for slot, s in running.items() if s.answering]
-        prompts = [(slot, s) for slot, s in running.items() if not s.answering]
+        streams: list[tuple[int, Sequence]] = []
+        prompts: list[tuple[int, Sequence]] = []
+        for each in running.items():
+            (streams if each[1].answering else prompts).append(each)
         room = min(self._token_budget.allowance(streams=len(streams)), self._limits.batch - len(streams))
         room = max(min(room, self._windows.prompt_room(running.values(), len(streams))), 0)
         kept = room // 2 if prompts else 0
@@ -60,7 +62,7 @@ class Chunker:
             chunks.append(self._chunk(slot, sequence, room - kept + 1))
             room -= len(chunks[-1].tokens) - 1
         for slot, sequence in prompts:
-            if room > 0:
+            if room > 0 and self._fits_image(sequence, chunks):
                 chunks.append(self._chunk(slot, sequence, room))
                 room -= len(chunks[-1].tokens)
         if streams and not prompts:
@@ -102,11 +104,21 @@ class Chunker:
         return at_boundary or (generated > 0 and generated % CHECKPOINT_TOKENS == 0)
 
     def _chunk(self, slot: int, sequence: Sequence, most: int) -> Chunk:
-        """Returns the next chunk of a sequence, of at most `most` tokens."""
+        """Returns the next chunk of a sequence: at most `most` tokens, or an image."""
         size = min(sequence.pending, most, self._to_next_checkpoint(sequence))
         start = sequence.computed
+        if sequence.images:
+            if (image := sequence.images.get(start)) is not None:
+                tokens = sequence.known[start : start + image.cells]
+                return Chunk(slot, start, tokens, logits=False, image=image)
+            size = min([size, *(cell - start for cell in sequence.images if cell > start)])
         tokens = sequence.known[start : start + size]
         return Chunk(slot, start, tokens, logits=size == sequence.pending)
+
+    def _fits_image(self, sequence: Sequence, chunks: list[Chunk]) -> bool:
+        """Returns whether the batch has room next to `chunks` for an image, if one comes next in a sequence."""
+        image = sequence.images.get(sequence.computed)
+        return image is None or image.cells <= self._limits.batch - sum(len(chunk.tokens) for chunk in chunks)
 
     def _to_next_checkpoint(self, sequence: Sequence) -> int:
         """Returns the tokens up to the next place where the state is to be copied: a chunk must end there."""

@@ -26,9 +26,12 @@ from __future__ import annotations
 from collections import abc
 from typing import Final
 
+import numpy as np
+
 from b3node.engine.cache.eviction import EvictionPolicy
 from b3node.engine.cache.host_cache import HostCache
 from b3node.engine.cache.prefix_cache import PrefixCache
+from b3node.engine.cache.span_index import SpanIndex
 from b3node.engine.limits import EngineLimits
 from b3node.engine.messages import FinishReason, Step, Submit
 from b3node.engine.plan import Chunk, Plan
@@ -43,6 +46,7 @@ from b3node.engine.schedule.slots import Slots
 from b3node.engine.schedule.step_report import StepReport
 from b3node.engine.schedule.token_budget import MeasuredStep, TokenBudget
 from b3node.engine.speculation.drafter import Drafter, DrafterFactory
+from b3node.spans import ImageSpan, PromptSpan, TextSpan
 
 RESUME_RESERVE_TOKENS: Final = 256
 """Tokens that a paused sequence is promised on top of those it has, when it comes back."""
@@ -79,6 +83,7 @@ class Scheduler:
         windows = SlidingWindows(limits, self.cells)
         self._admission = Admission(limits, self.cells, self._slots, self.waiting, windows, self._report)
         self._eviction = EvictionPolicy(limits, self.cells)
+        self._span_index = SpanIndex()
         self._chunker = Chunker(limits, token_budget, windows, eog)
         self._drafts = DrafterFactory()
         self._appended: list[Drafter] = []
@@ -108,23 +113,34 @@ class Scheduler:
             special_pieces: the bytes that the front gets for special tokens, in place of the vocabulary's.
         """
         sequence = Sequence.of(
-            submit, n_ctx=self.limits.n_ctx, now=now, constraint=constraint, special_pieces=special_pieces
+            submit,
+            self._span_index.ids(submit.prompt),
+            n_ctx=self.limits.n_ctx,
+            now=now,
+            constraint=constraint,
+            special_pieces=special_pieces,
         )
-        known = sequence.known
-        if (
-            (constraint is None and (submit.grammar is not None or submit.outline is not None))
-            or not 0 < len(known) < self.limits.n_ctx
-            or min(known) < 0
-            or max(known) >= len(self._pieces)
-        ):
+        lacks_constraint = constraint is None and (submit.grammar is not None or submit.outline is not None)
+        if lacks_constraint or not self._is_computable(submit.prompt, sequence.prompt):
             self._report.finished(sequence, "failed")
         elif self.waiting.full:
             self._report.finished(sequence, "capacity")
         else:
-            if self.limits.drafts:
+            if self.limits.drafts and not sequence.images:  # a draft could repeat the ids of an image
                 kind = (sequence.namespace, sequence.sampling.greedy)
-                sequence.drafter = self._drafts.of(kind, known)
+                sequence.drafter = self._drafts.of(kind, sequence.known)
             self.waiting.append(sequence)
+
+    def _is_computable(self, prompt: tuple[PromptSpan, ...], cells: int) -> bool:
+        """Returns whether a prompt of so many cells fits, ends with text, and has no unknown token or image."""
+        fits = 0 < cells < self.limits.n_ctx and isinstance(prompt[-1], TextSpan)
+        return fits and all(map(self._is_known, prompt))
+
+    def _is_known(self, span: PromptSpan) -> bool:
+        if isinstance(span, ImageSpan):
+            return 0 < span.cells <= self.limits.image_cells
+        tokens = np.frombuffer(span.tokens, np.int32)
+        return bool(tokens.size and tokens.min() >= 0 and tokens.max() < len(self._pieces))
 
     def cancel(self, request: int) -> None:
         """Ends a waiting or running sequence; unknown ids are ignored."""
@@ -292,7 +308,7 @@ class Scheduler:
         if sequence.drafter is not None and tokens:
             self._appended.append(sequence.drafter)
         for token in tokens:
-            if token == NoToken.BROKEN:
+            if token < 0 and token == NoToken.BROKEN:
                 return False
             if (reason := self._append(sequence, token)) is not None:
                 self._finish(sequence, reason)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from b3node.engine.messages import Sampling, Submit
 from b3node.engine.sampling.constraint import Constraint
 from b3node.engine.speculation.drafter import Drafter
+from b3node.spans import ImageSpan, images_by_cell
 
 
 @dataclass(slots=True, eq=False)
@@ -23,9 +24,11 @@ class Sequence:
     id: int
     namespace: str
     known: array[int]
-    """Prompt tokens, then generated ones (int32 ids)."""
+    """The prompt, then generated tokens: int32 ids, one a cell, negative ones for images (`cache.span_index`)."""
     prompt: int
-    """Tokens of the prompt."""
+    """Cells of the prompt."""
+    images: abc.Mapping[int, ImageSpan]
+    """The images of the prompt by the cell at which each starts; mostly none."""
     limit: int
     """Known tokens at which it ends as `length`."""
     reserve: int
@@ -59,21 +62,24 @@ class Sequence:
     def of(
         cls,
         submit: Submit,
+        known: array[int],
         *,
         n_ctx: int,
         now: float,
         constraint: Constraint | None = None,
         special_pieces: abc.Mapping[int, bytes] | None = None,
     ) -> Sequence:
-        """Returns the sequence that a message asks for, bounded by the context of `n_ctx` tokens."""
-        known = array("i")
-        known.frombytes(submit.tokens)
+        """Returns the sequence that a message asks for, bounded by the context of `n_ctx` tokens.
+
+        `known` are the ids of the prompt's cells; the sequence appends to them.
+        """
         limit = min(len(known) + submit.max_tokens, n_ctx)
         return cls(
             id=submit.id,
             namespace=submit.namespace,
             known=known,
             prompt=len(known),
+            images=images_by_cell(submit.prompt),
             limit=limit,
             reserve=min(len(known) + submit.reserve, limit),
             sampling=submit.sampling,

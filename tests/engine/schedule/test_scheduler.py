@@ -10,7 +10,8 @@ from b3node.engine.backend import CellsFullError
 from b3node.engine.messages import Cancel
 from b3node.engine.plan import Plan
 from b3node.engine.schedule import chunking
-from tests.engine.fake_backend import EOG, continuation
+from b3node.spans import ImageSpan
+from tests.engine.fake_backend import EOG, continuation, seen
 from tests.engine.rig import Rig, said, submit
 
 
@@ -327,7 +328,15 @@ def test_cells_that_do_not_exist_end_no_request() -> None:
     assert [rig.text.get(i, b"") for i in range(4)] == [said(prompt, 10) for prompt in prompts]
 
 
-PREFIXES = [[], list(range(20)), [*range(20), *range(40, 60)], [9] * 17]
+CAT, DOG = ImageSpan(b"cat", 4, 12), ImageSpan(b"dog", 4, 12)
+PREFIXES = [
+    [],
+    list(range(20)),
+    [*range(20), *range(40, 60)],
+    [9] * 17,
+    [*range(20), CAT],
+    [*range(20), DOG, 7, CAT, CAT],
+]
 orders = st.one_of(
     st.tuples(
         st.just("submit"),
@@ -345,15 +354,16 @@ orders = st.one_of(
 )
 
 
-def played(rig: Rig, workload) -> dict[int, tuple[list[int], int, str | None]]:
+def played(rig: Rig, workload) -> dict[int, tuple[list[int | ImageSpan], int, str | None]]:
     """Carries out a workload to its end; the prompt, `max_tokens` and grammar of each request."""
-    sent: dict[int, tuple[list[int], int, str | None]] = {}
+    sent: dict[int, tuple[list[int | ImageSpan], int, str | None]] = {}
     for order in workload:
         match order:
             case ("submit", prefix, own, max_tokens, reserve, namespace, grammar):
                 request = len(sent)
                 sent[request] = ([*prefix, *own], max_tokens, grammar)
-                cache_boundaries = tuple(sorted({len(prefix), len(prefix) + len(own) // 2}))
+                cells = len(seen(prefix))
+                cache_boundaries = tuple(sorted({cells, cells + len(own) // 2}))
                 rig.step(
                     submit(
                         request,
@@ -382,6 +392,56 @@ def played(rig: Rig, workload) -> dict[int, tuple[list[int], int, str | None]]:
     return sent
 
 
+def test_an_image_is_one_chunk_and_part_of_the_prefix() -> None:
+    """The same image is read from the cache with the text around it, and is computed whole."""
+    rig = Rig(image_cells=12)
+    prompt = [*range(20), CAT, *range(40, 60)]
+    rig.step(submit(1, [*prompt, 1], max_tokens=4), submit(2, [*range(30), DOG, 5], max_tokens=4))
+    rig.drain()
+    rig.step(submit(3, [*prompt, 2], max_tokens=4))
+    rig.drain()
+
+    images = [chunk for plan in rig.backend.plans for chunk in plan.chunks if chunk.image is not None]
+    assert [(chunk.image, chunk.start, len(chunk.tokens)) for chunk in images] == [
+        (CAT, 20, 12),
+        (DOG, 30, 12),
+    ]
+    assert rig.started[3].cached_tokens == 52
+    assert [rig.text[1], rig.text[3]] == [said([*prompt, end], 4) for end in (1, 2)]
+    assert rig.text[2] == said([*range(30), DOG, 5], 4)
+
+
+def test_another_image_is_another_prefix() -> None:
+    """Prompts part where their images differ, also if these are of one size."""
+    rig = Rig(image_cells=12)
+    for number, image in enumerate((CAT, DOG)):
+        rig.step(submit(number, [*range(20), image, 5, 6], max_tokens=4))
+        rig.drain()
+
+    assert rig.started[1].cached_tokens == 20
+    assert rig.text == {n: said([*range(20), image, 5, 6], 4) for n, image in enumerate((CAT, DOG))}
+
+
+@pytest.mark.parametrize("image_cells", [0, 11])
+def test_an_image_that_cannot_be_computed_costs_its_request(image_cells) -> None:
+    rig = Rig(image_cells=image_cells)
+
+    rig.step(submit(1, [1, CAT, 2]), submit(2, [1, 2, 3], max_tokens=5))
+    rig.drain()
+
+    assert rig.finished[1].reason == "failed"
+    assert rig.text[2] == said([1, 2, 3], 5)
+
+
+def test_a_prompt_must_end_with_text() -> None:
+    rig = Rig(image_cells=12)
+
+    rig.step(submit(1, [1, CAT]))
+    rig.drain()
+
+    assert rig.finished[1].reason == "failed"
+
+
 @settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(orders, max_size=40),
@@ -406,6 +466,7 @@ def test_no_workload_loses_a_request_a_cell_or_a_token(
         n_ctx=96,
         waiting=12,
         batch=24,
+        image_cells=CAT.cells,
         stateful=stateful,
         host_cache=host_cache,
         kept_cells=kept_cells,
@@ -419,7 +480,7 @@ def test_no_workload_loses_a_request_a_cell_or_a_token(
     assert set(rig.finished) == set(sent)
     for request, (prompt, max_tokens, grammar) in sent.items():
         text, end = rig.text.get(request, b""), rig.finished[request]
-        most = min(max_tokens, 96 - len(prompt))
+        most = min(max_tokens, 96 - len(seen(prompt)))
         whole = said(prompt, most, grammar)
         assert whole.startswith(text)
         if end.reason in {"stop", "length"}:
