@@ -128,7 +128,7 @@ class Scheduler:
         else:
             if self.limits.drafts and not sequence.images:  # a draft could repeat the ids of an image
                 kind = (sequence.namespace, sequence.sampling.greedy)
-                sequence.drafter = self._drafts.of(kind, sequence.known)
+                sequence.drafter = self._drafts.make(kind, sequence.known)
             self.waiting.append(sequence)
 
     def _is_computable(self, prompt: tuple[PromptSpan, ...], cells: int) -> bool:

@@ -1,15 +1,17 @@
-"""Guesses what a sequence says next, to compute it before it is drawn.
+"""Drafts the next tokens of a sequence, so that they are computed before they are drawn.
 
-Guessed tokens are computed behind the known ones in one step, and each is kept if the sequence's own draw, from the row
-before it, is that very token (`engine.loop`). So a draft changes no distribution and no seed's answer; a wrong token
-costs its place in the step. What a place costs beside a step is the price: on a CPU a third to a half, so that only good
-guesses pay, on a GPU next to nothing. No clock has a say in what is guessed for a given price.
+Drafted tokens are computed after the known ones in one step. Each is kept if the sequence's own draw, from
+the row before it, is that very token (`engine.loop`). So a draft changes no distribution and no seed's
+answer; a wrong token costs its place in the step. The price is the cost of such a place as a share of a step:
+on a CPU a third to a half, so that only good guesses pay, on a GPU next to nothing. For a given price, the
+drafts depend on no clock.
 
-Two things are asked, and the surer one is taken: the sequence itself (`lookup`), and what the answers of its
-organization say often (`phrases`). Both learn how often they are right from every token, drafted or not.
+Two sources are asked, and the more likely guess is taken: the sequence itself (`prompt_lookup`), and the
+frequent phrases of its organization's answers (`ngram_table`). Both learn from every token, drafted or not,
+how often they are right.
 
-Accepting a draft by drawing follows Y. Leviathan et al., "Fast Inference from Transformers via Speculative Decoding"
-(2023), where the draft is certain of its token.
+Accepting a draft by drawing follows Y. Leviathan et al., "Fast Inference from Transformers via Speculative
+Decoding" (2023), for a draft that is certain of its token.
 """
 
 from __future__ import annotations
@@ -19,76 +21,81 @@ from collections import OrderedDict
 from collections.abc import Callable, Container, Hashable, Iterator
 from typing import Final
 
-from b3node.engine.speculation.ngram_table import CONTEXT, NgramTable
+from b3node.engine.speculation.ngram_table import CONTEXT_TOKENS, NgramTable
 from b3node.engine.speculation.prompt_lookup import DraftToken, PromptLookup
 
-LONGEST: Final = 16
-"""Tokens that are guessed at once, at most."""
-_KINDS: Final = 64
-"""Kinds of sequences whose phrases are remembered: those that asked last."""
-_WORTH: Final = 1.1
-"""Tokens for the time of a step without a draft that a draft must promise: chances and costs are learnt from few and noisy
-steps, and what seems to gain a little mostly gains nothing."""
-_FAINT: Final = 0.1
-"""Chance below which a guess is not looked behind."""
+MAX_DRAFT_TOKENS: Final = 16
+"""Length of a draft, at most."""
+_MAX_TABLES: Final = 64
+"""Kinds of sequences whose n-grams are kept; the least recently used ones are evicted."""
+_MIN_SPEEDUP: Final = 1.1
+"""Tokens that a draft must promise for the time of a step without one. Chances and costs are learnt from few
+and noisy steps, so a draft that seems to gain a little mostly gains nothing."""
+_MIN_CHANCE: Final = 0.1
+"""Chance of a whole draft below which it is not extended."""
 
 Cost = Callable[[int], float]
+"""Returns the time that so many more tokens add to a step, as a multiple of the step without them."""
 
 
 class DrafterFactory:
-    """Makes the drafters of an engine's sequences; `of` mutates it."""
+    """Makes the drafters of an engine's sequences; `make` mutates it."""
 
     def __init__(self) -> None:
-        self._phrases: OrderedDict[Hashable, NgramTable] = OrderedDict()
+        self._ngrams: OrderedDict[Hashable, NgramTable] = OrderedDict()
 
-    def of(self, kind: Hashable, known: array[int]) -> Drafter:
-        """A drafter for a new sequence with these tokens, which grow.
+    def make(self, kind: Hashable, known: array[int]) -> Drafter:
+        """Returns a drafter for a new sequence with these tokens, which grow.
 
-        Sequences of one `kind` are of one organization, and all greedy or all drawn: drawn ones repeat phrases less, so
-        what is learnt of the others' chances would make their drafts too long.
+        Sequences of one `kind` are of one organization, and all greedy or all sampled: sampled ones repeat
+        phrases less, so chances learnt from the others would make their drafts too long.
         """
-        if (phrases := self._phrases.get(kind)) is None:
-            phrases = self._phrases[kind] = NgramTable()
-        self._phrases.move_to_end(kind)
-        if len(self._phrases) > _KINDS:
-            self._phrases.popitem(last=False)
-        return Drafter(known, phrases)
+        if (ngrams := self._ngrams.get(kind)) is None:
+            ngrams = self._ngrams[kind] = NgramTable()
+        self._ngrams.move_to_end(kind)
+        if len(self._ngrams) > _MAX_TABLES:
+            self._ngrams.popitem(last=False)
+        return Drafter(known, ngrams)
 
 
 class Drafter:
-    """Guesses for one sequence; `feed` mutates it.
+    """Drafts for one sequence; `feed` mutates it.
 
     Args:
         known: the sequence's tokens; grows, and is never changed here.
-        phrases: what its namespace says, which learns from it.
+        ngrams: its namespace's, which learn from it.
     """
 
-    def __init__(self, known: array[int], phrases: NgramTable) -> None:
+    def __init__(self, known: array[int], ngrams: NgramTable) -> None:
         self._known = known
         self._lookup = PromptLookup(known)
-        self._phrases = phrases
+        self._ngrams = ngrams
         self._fed = len(known)
 
     def feed(self) -> None:
-        """Takes in what was appended to the known tokens since the last call."""
+        """Takes in the tokens appended to the known ones since the last call."""
         for place in range(self._fed, len(self._known)):
             self._lookup.feed(place)
-            self._phrases.learn(self._known[max(place - CONTEXT, 0) : place + 1])
+            self._ngrams.learn(self._known[max(place - CONTEXT_TOKENS, 0) : place + 1])
         self._fed = len(self._known)
 
-    def draft(self, most: int, cost: Cost, ends: Container[int]) -> array[int]:
-        """The tokens that are guessed to come next and worth their cost: at most `most`, none of `ends`.
+    def draft(self, max_tokens: int, cost: Cost, ends: Container[int]) -> array[int]:
+        """Returns the tokens guessed to come next, as many as pay; changes nothing.
 
-        All known tokens were fed. `cost` says what so many more tokens add to a step, in steps without them. Of all
-        lengths the one is taken that brings most tokens for a step's time, by the chances of the guesses. Changes
-        nothing.
+        Of all lengths, the one is taken that brings most tokens for a step's time, by the chances of the
+        guesses.
+
+        Args:
+            max_tokens: length of the draft, at most.
+            cost: of more tokens in this step.
+            ends: tokens that are never drafted.
         """
         tokens: array[int] = array("i")
         chance = gain = 1.0
-        taken, rate = 0, _WORTH
-        for token, odds in self._guesses(tokens):
+        taken, rate = 0, _MIN_SPEEDUP
+        for token, odds in self._candidates(tokens):
             chance *= odds
-            if len(tokens) >= min(most, LONGEST) or chance < _FAINT or token in ends:
+            if len(tokens) >= min(max_tokens, MAX_DRAFT_TOKENS) or chance < _MIN_CHANCE or token in ends:
                 break
             tokens.append(token)
             gain += chance
@@ -96,18 +103,18 @@ class Drafter:
                 taken, rate = len(tokens), gain / steps
         return tokens[:taken]
 
-    def _guesses(self, draft: array[int]) -> Iterator[DraftToken]:
-        """What comes behind the known tokens and a draft that grows by each guess."""
-        context = self._known[-CONTEXT:]
+    def _candidates(self, draft: array[int]) -> Iterator[DraftToken]:
+        """Yields guesses for the token after the known ones and `draft`, which grows by each guess."""
+        context = self._known[-CONTEXT_TOKENS:]
         quoted = self._lookup.guess(draft)
-        while (best := _surer(quoted, self._phrases.guess(context))) is not None:
+        while (best := _more_likely(quoted, self._ngrams.guess(context))) is not None:
             yield best
             context.append(best.token)
             quoting = quoted is not None and quoted.token == best.token
             quoted = self._lookup.guess(draft) if quoting else None
 
 
-def _surer(one: DraftToken | None, other: DraftToken | None) -> DraftToken | None:
+def _more_likely(one: DraftToken | None, other: DraftToken | None) -> DraftToken | None:
     if one is None or other is None:
         return one or other
     return one if one.chance >= other.chance else other

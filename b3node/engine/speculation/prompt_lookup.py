@@ -1,8 +1,9 @@
-"""Prompt lookup: guesses how a sequence goes on, from where it said the same before.
+"""Prompt lookup: drafts the continuation of a sequence from an earlier place with the same tokens.
 
-Agents quote files, answers repeat questions, code repeats itself, JSON its keys: where the last tokens of a sequence
-stand in it already, what followed there often follows here. How often is learnt from the sequence alone: each new token
-is compared with the guess that was, or would have been, made for it, in classes by how many tokens agreed before it.
+Agents quote files, answers repeat questions, code repeats itself, JSON its keys: if the last tokens of a
+sequence stand in it already, the tokens that followed there often follow here. How often is learnt from the
+sequence alone: each new token is compared with the guess that was, or would have been, made for it, in
+classes by how many tokens agreed before it.
 
 Proposed by A. Saxena, "Prompt Lookup Decoding" (2023).
 """
@@ -17,31 +18,31 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-RATE: Final = 0.05
-"""Weight of the newest guess in what is learnt of a class of guesses: a short streak of luck must not make it dear."""
-_LEAST: Final = 2
-"""Tokens that have to agree before anything is guessed."""
-_WINDOW: Final = 16_384
-"""Tokens of a prompt that are looked at, its last ones."""
-_BITS: Final = 32
+LEARNING_RATE: Final = 0.05
+"""Weight of the newest guess in the odds of its class: a short streak of luck must not raise them far."""
+_MIN_AGREED: Final = 2
+"""Tokens that have to agree before any is guessed."""
+_WINDOW_TOKENS: Final = 16_384
+"""Last tokens of a prompt that are searched."""
+_TOKEN_BITS: Final = 32
 """Bits of a token id in a pair's key."""
-_PLACES: Final = 4
-"""Places where the last tokens stood, latest first, that are compared."""
-_CLASSES: Final = (0, 0, 0, 1, 2, 2, 3, 3, 3, 4, 4, 4, 4, 4, 4, 4, 5)
-"""The class of so many tokens that agree; the last one for all longer ones."""
-_AT_FIRST: Final = (0.35, 0.5, 0.6, 0.7, 0.85, 0.95)
-"""How often a guess of each class is right, before anything was learnt of a sequence: as often as in SmolLM2's answers."""
+_MAX_PLACES: Final = 4
+"""Places of the last tokens that are compared, latest first."""
+_CLASS_OF_AGREED: Final = (0, 0, 0, 1, 2, 2, 3, 3, 3, 4, 4, 4, 4, 4, 4, 4, 5)
+"""Class by how many tokens agree; the last one for all larger numbers."""
+_INITIAL_ODDS: Final = (0.35, 0.5, 0.6, 0.7, 0.85, 0.95)
+"""How often a guess of each class is right, before any was checked: measured on SmolLM2's answers."""
 
 
 class DraftToken(NamedTuple):
-    """A token that may come next, and how likely that is taken to be."""
+    """A token that may come next, and its estimated chance."""
 
     token: int
     chance: float
 
 
 class PromptLookup:
-    """Guesses for one sequence out of itself; `feed` mutates it.
+    """Guesses for one sequence out of its own tokens; `feed` mutates it.
 
     Args:
         known: the sequence's tokens; grows, and is never changed here.
@@ -50,103 +51,105 @@ class PromptLookup:
     def __init__(self, known: array[int]) -> None:
         self._known = known
         self._pairs = _Pairs(known)
-        self._odds = list(_AT_FIRST)
-        self._next = -1
-        """The place of the token that is guessed to come next; -1 where there is no guess."""
+        self._odds = list(_INITIAL_ODDS)
+        self._guessed: int | None = None
+        """The place of the token that is guessed to come next; None if there is no guess."""
         self._agreed = 0
-        """How many tokens before that place are the last ones."""
+        """How many tokens before that place agree with the last ones."""
 
     def feed(self, place: int) -> None:
-        """Takes in the token at `place`, which follows what was taken in before it."""
+        """Takes in the token at `place`, which is the one after those taken in before."""
         known = self._known
         self._pairs.add(place)
-        if self._next >= 0:
-            right = known[self._next] == known[place]
+        if self._guessed is not None:
+            right = known[self._guessed] == known[place]
             which = _class(self._agreed)
-            self._odds[which] += RATE * (right - self._odds[which])
+            self._odds[which] += LEARNING_RATE * (right - self._odds[which])
             if right:
-                self._next += 1
+                self._guessed += 1
                 self._agreed += 1
                 return
         self._search(place)
 
     def guess(self, draft: abc.Sequence[int]) -> DraftToken | None:
-        """The token behind the known ones and a draft of such guesses; None where there is none. Changes nothing."""
-        if self._next < 0:
+        """Returns the token after the known ones and a draft of such guesses, or None; changes nothing."""
+        if self._guessed is None:
             return None
-        place = (
-            self._next + len(draft) - len(self._known)
-        )  # a repeated text may be shorter than a draft of it
+        # Counted from the end of the known tokens: a repeated text may be shorter than a draft of it.
+        place = self._guessed + len(draft) - len(self._known)
         token = self._known[place] if place < 0 else draft[place]
         return DraftToken(token, self._odds[_class(self._agreed + len(draft))])
 
     def _search(self, last: int) -> None:
-        """Finds where most of the tokens up to `last` stood before, the latest place among equals."""
-        self._next, self._agreed = -1, 0
-        for place in self._pairs.behind(last):
+        """Finds the place before which most tokens agree with those up to `last`; the latest among equals."""
+        self._guessed, self._agreed = None, 0
+        for place in self._pairs.places_after(last):
             if (agreed := _agreement(self._known, place, last)) > self._agreed:
-                self._next, self._agreed = place, agreed
+                self._guessed, self._agreed = place, agreed
 
 
 class _Pairs:
-    """Where each two tokens stand one behind the other: of what was known at first the end, and all that came since.
+    """Index of the places of each two consecutive tokens.
 
-    An index, since looking through the tokens themselves costs a step of one small stream 0.03 ms. It takes some 150
-    bytes a token.
+    Of the initial tokens the last ones, and of all later ones.
+
+    Searching the tokens themselves costs a step of one small stream 0.03 ms. The index takes some 150 bytes a
+    token.
     """
 
     def __init__(self, known: array[int]) -> None:
         self._known = known
-        self._begin = max(len(known) - _WINDOW, 0)
-        """The first token that is looked at."""
+        self._begin = max(len(known) - _WINDOW_TOKENS, 0)
+        """The first token that is indexed."""
         view = np.frombuffer(known, np.int32)[self._begin :].astype(np.int64)
-        pairs = (view[:-2] << _BITS) + view[1:-1]
-        self._latest = dict(zip(pairs.tolist(), range(_LEAST, view.size), strict=True))
-        """By pair the place behind the last one, counted from the first token that is looked at."""
-        self._earlier = array("i", _earlier(pairs).tobytes())
-        """For each place behind a pair, from the third one on, the place behind the same pair before it; or -1."""
+        pairs = (view[:-2] << _TOKEN_BITS) + view[1:-1]
+        self._latest = dict(zip(pairs.tolist(), range(_MIN_AGREED, view.size), strict=True))
+        """By pair, the place after its latest occurrence, counted from the first indexed token."""
+        self._previous = array("i", _previous(pairs).tobytes())
+        """For each place after a pair, from the third one on, the place after the previous occurrence of that
+        pair; or -1."""
 
     def add(self, place: int) -> None:
-        """The token at `place` follows a pair."""
+        """Takes in that the token at `place` follows a pair."""
         place -= self._begin
-        if place < _LEAST:
+        if place < _MIN_AGREED:
             return
         pair = self._pair(place - 1)
-        self._earlier.append(self._latest.get(pair, -1))
+        self._previous.append(self._latest.get(pair, -1))
         self._latest[pair] = place
 
-    def behind(self, last: int) -> Iterator[int]:
-        """The latest places behind such a pair as that which ends at `last`, latest first."""
+    def places_after(self, last: int) -> Iterator[int]:
+        """Yields the latest places after the pair that ends at `last`, latest first."""
         last -= self._begin
         place = self._latest.get(self._pair(last), -1) if last > 0 else -1
-        for _ in range(_PLACES):
+        for _ in range(_MAX_PLACES):
             if place < 0:
                 return
             yield self._begin + place
-            place = self._earlier[place - _LEAST]
+            place = self._previous[place - _MIN_AGREED]
 
     def _pair(self, last: int) -> int:
         known, at = self._known, self._begin + last
-        return (known[at - 1] << _BITS) + known[at]
+        return (known[at - 1] << _TOKEN_BITS) + known[at]
 
 
-def _earlier(pairs: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
-    """For each pair the place behind the same one before it, which is two more than its own; -1 for the first."""
-    earlier = np.full(pairs.size, -1, np.int32)
+def _previous(pairs: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
+    """Returns for each pair the place after its previous occurrence, two more than its own, or -1."""
+    previous = np.full(pairs.size, -1, np.int32)
     order = pairs.argsort(kind="stable")
     again = pairs[order[1:]] == pairs[order[:-1]]
-    earlier[order[1:][again]] = order[:-1][again] + _LEAST
-    return earlier
+    previous[order[1:][again]] = order[:-1][again] + _MIN_AGREED
+    return previous
 
 
 def _agreement(known: array[int], place: int, last: int) -> int:
-    """How many tokens before `place` are those up to `last`, as far as that makes a difference: two or more."""
-    most = min(place, len(_CLASSES))
-    agreed = _LEAST
+    """Returns how many tokens before `place` are those up to `last`: two or more, no further than counts."""
+    most = min(place, len(_CLASS_OF_AGREED))
+    agreed = _MIN_AGREED
     while agreed < most and known[place - 1 - agreed] == known[last - agreed]:
         agreed += 1
     return agreed
 
 
 def _class(agreed: int) -> int:
-    return _CLASSES[min(agreed, len(_CLASSES) - 1)]
+    return _CLASS_OF_AGREED[min(agreed, len(_CLASS_OF_AGREED) - 1)]

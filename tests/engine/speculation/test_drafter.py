@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from b3node.engine.speculation import prompt_lookup
-from b3node.engine.speculation.drafter import LONGEST, Cost, Drafter, DrafterFactory
+from b3node.engine.speculation.drafter import MAX_DRAFT_TOKENS, Cost, Drafter, DrafterFactory
 from b3node.engine.speculation.ngram_table import NgramTable
 
 SONG = [7, 3, 9, 4, 1, 8, 2]
@@ -26,9 +26,9 @@ def say(drafter: Drafter, said: list[int]) -> Drafter:
     return drafter
 
 
-def fed(*said: int, prompt: int = 1, phrases: NgramTable | None = None) -> Drafter:
+def fed(*said: int, prompt: int = 1, ngrams: NgramTable | None = None) -> Drafter:
     """Guesses for a sequence of which all but the prompt was said token by token."""
-    return say(Drafter(array("i", said[:prompt]), phrases or NgramTable()), list(said[prompt:]))
+    return say(Drafter(array("i", said[:prompt]), ngrams or NgramTable()), list(said[prompt:]))
 
 
 def test_what_was_said_before_is_guessed_to_come_again() -> None:
@@ -54,29 +54,31 @@ def test_the_place_that_agrees_longest_is_followed() -> None:
 def test_what_other_answers_of_an_organization_say_often_is_guessed() -> None:
     drafts = DrafterFactory()
     for _ in range(3):
-        say(drafts.of("one", array("i", [0])), SONG)
+        say(drafts.make("one", array("i", [0])), SONG)
 
-    assert list(say(drafts.of("one", array("i", [99])), SONG[:3]).draft(3, linear(0.1, 0.1), ())) == SONG[3:6]
-    assert not say(drafts.of("another", array("i", [99])), SONG[:3]).draft(3, linear(0.0, 0.0), ())
+    assert (
+        list(say(drafts.make("one", array("i", [99])), SONG[:3]).draft(3, linear(0.1, 0.1), ())) == SONG[3:6]
+    )
+    assert not say(drafts.make("another", array("i", [99])), SONG[:3]).draft(3, linear(0.0, 0.0), ())
 
 
 def test_a_phrase_that_changes_is_learnt_anew() -> None:
-    phrases = NgramTable()
+    ngrams = NgramTable()
     for end in [50] * 20 + [60] * 20:
-        fed(7, 1, 2, 3, end, phrases=phrases)
-    assert list(fed(8, 1, 2, 3, phrases=phrases).draft(1, linear(0.0, 0.0), ())) == [60]
+        fed(7, 1, 2, 3, end, ngrams=ngrams)
+    assert list(fed(8, 1, 2, 3, ngrams=ngrams).draft(1, linear(0.0, 0.0), ())) == [60]
 
 
 def test_phrases_of_tokens_with_large_numbers_are_told_apart() -> None:
     """Contexts that differ in one token only, wherever, are different ones: up to the largest
     vocabularies.
     """
-    phrases, base = NgramTable(), [262_143, 262_142, 262_141]
+    ngrams, base = NgramTable(), [262_143, 262_142, 262_141]
     contexts = [base, [1, *base[1:]], [base[0], 1, base[2]], [*base[:2], 1]]
     for number, context in enumerate(contexts):
-        fed(0, *context, 100 + number, phrases=phrases)
+        fed(0, *context, 100 + number, ngrams=ngrams)
     for number, context in enumerate(contexts):
-        assert next(iter(fed(9, *context, phrases=phrases).draft(1, linear(0.0, 0.0), ()))) == 100 + number
+        assert next(iter(fed(9, *context, ngrams=ngrams).draft(1, linear(0.0, 0.0), ()))) == 100 + number
 
 
 def test_tokens_of_any_number_are_learnt() -> None:
@@ -87,9 +89,9 @@ def test_tokens_of_any_number_are_learnt() -> None:
 def test_only_the_organizations_that_asked_last_are_remembered() -> None:
     drafts = DrafterFactory()
     for number in range(1000):
-        drafts.of(str(number), array("i", [1]))
-    assert len(drafts._phrases) <= 64
-    assert "999" in drafts._phrases
+        drafts.make(str(number), array("i", [1]))
+    assert len(drafts._ngrams) <= 64
+    assert "999" in drafts._ngrams
 
 
 def test_an_end_is_never_guessed() -> None:
@@ -131,7 +133,7 @@ def test_a_draft_is_bounded_and_continues_what_was_said(prompt, said, most, firs
 
     draft = list(drafter.draft(most, linear(first, further), {3}))
 
-    assert len(draft) <= min(max(most, 0), LONGEST)
+    assert len(draft) <= min(max(most, 0), MAX_DRAFT_TOKENS)
     assert 3 not in draft
     assert list(drafter._known) == known == [*prompt, *said]
     assert set(draft) <= set(known)
@@ -162,7 +164,7 @@ def test_places_are_those_that_a_look_through_all_tokens_finds(prompt, said, win
     """The four latest behind the same two tokens, among the last of a prompt and all that came since."""
     known = array("i", prompt)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(prompt_lookup, "_WINDOW", window)
+        patch.setattr(prompt_lookup, "_WINDOW_TOKENS", window)
         pairs = prompt_lookup._Pairs(known)
     for place, token in enumerate(said, len(prompt)):
         known.append(token)
@@ -173,4 +175,4 @@ def test_places_are_those_that_a_look_through_all_tokens_finds(prompt, said, win
         for at in range(begin + 2, last + 1)
         if list(known[at - 2 : at]) == list(known[last - 1 : last + 1])
     ]
-    assert list(pairs.behind(last)) == (same[::-1][:4] if last > begin else [])
+    assert list(pairs.places_after(last)) == (same[::-1][:4] if last > begin else [])
