@@ -45,8 +45,8 @@ from b3node.events.initial_response import begin
 from b3node.ids import new_call_id, new_response_id
 from b3node.llama.context import Batch
 from b3node.llama.vocab import Vocabulary
+from b3node.parse.parser import TextParser
 from b3node.parse.reader import parser_of
-from b3node.parse.text import TextParser
 from b3node.prompt.prepare import Preparer
 from b3node.spans import TextSpan
 from b3node.workers.child_channel import Line

@@ -1,7 +1,10 @@
-"""Where in a Markdown text code stands: in what is quoted as code, a marker is text.
+"""Finds code in Markdown text: a marker that is quoted as code is text.
 
-Followed is what models write: fences of three backticks or more at a line's beginning, and runs of backticks within a
-line. A code span ends with its line at the latest, so that one stray backtick hides no call below it.
+It follows the forms that models write: fences of three or more backticks at the beginning of a line, and runs
+of
+backticks within a line. A code span ends with its line at the latest, so that one stray backtick hides no
+later
+call.
 """
 
 from __future__ import annotations
@@ -12,36 +15,36 @@ from typing import Final
 _parts = re.compile(rb"`+|\n|[^`\n]+").findall
 
 _TICK: Final = 0x60
-_FENCE: Final = 3
-"""Backticks of a fence, at least."""
-_AT_ONCE: Final = 1024
-"""Bytes that are followed together."""
+_MIN_FENCE_TICKS: Final = 3
+"""Least number of backticks of a fence."""
+_CODE_BATCH_BYTES: Final = 1024
+"""Bytes that are followed together, because that is cheaper."""
 
 
-class Code:
-    """Follows a text; any cutting of it says the same."""
+class CodeSpans:
+    """Follows a text; any chunking of it gives the same result."""
 
     def __init__(self) -> None:
         self._open = 0  # backticks that opened a span; below zero, a fence
-        self._run = 0  # backticks at the end of what is known
+        self._run = 0  # backticks at the end of the known text
         self._blank = True  # nothing but white space in this line so far, before the run
         self._first = False  # still in the line that opened the fence
         self._later = b""  # text that is not followed yet: it is cheaper at once
 
-    def fork(self) -> Code:
-        """One that goes on from here by itself."""
-        other = object.__new__(Code)
+    def fork(self) -> CodeSpans:
+        """Returns an independent copy."""
+        other = object.__new__(CodeSpans)
         other.__dict__.update(self.__dict__)
         return other
 
     def feed(self, text: bytes) -> None:
-        """More of the text."""
+        """Takes more of the text."""
         self._later += text
-        if len(self._later) > _AT_ONCE:
+        if len(self._later) > _CODE_BATCH_BYTES:
             self._follow()
 
     def inside(self) -> bool:
-        """Whether what follows is code, if it is no backtick."""
+        """Returns whether the next byte, unless it is a backtick, is code."""
         self._follow()
         self._settle()
         return self._open != 0
@@ -73,12 +76,12 @@ class Code:
         self._blank, self._first = True, False
 
     def _settle(self) -> None:
-        """The run of backticks is over."""
+        """Ends the run of backticks."""
         run, self._run = self._run, 0
         if not run:
             return
         if self._open == 0:
-            fence = self._blank and run >= _FENCE
+            fence = self._blank and run >= _MIN_FENCE_TICKS
             self._open, self._first = (-run if fence else run), fence
         elif run == self._open or (self._open < 0 and (self._first or (self._blank and run >= -self._open))):
             self._open = 0

@@ -1,4 +1,4 @@
-"""What the parser says of a model's output, in order; the event machine turns it into contract events."""
+"""Deltas: the parser's output, in order, from which the event machine makes contract events."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ class TextDelta(msgspec.Struct, frozen=True, tag="text"):
 
 
 class ReasoningDelta(msgspec.Struct, frozen=True, tag="reasoning"):
-    """More of the thought's text; never empty."""
+    """More of the reasoning's text; never empty."""
 
     text: str
 
 
 class CallStart(msgspec.Struct, frozen=True, tag="call_start"):
-    """A call of the function `name` begins; what follows until `CallEnd` belongs to it."""
+    """A call of the function `name` begins; the deltas up to `CallEnd` belong to it."""
 
     name: str
 
@@ -37,12 +37,12 @@ class CallEnd(msgspec.Struct, frozen=True, tag="call_end"):
 
 
 Extending = TextDelta | ReasoningDelta | CallArguments
-"""What can be joined with its neighbour of the same kind."""
+"""Deltas that can be joined with a neighbour of the same kind."""
 Delta = Extending | CallStart | CallEnd
 
 
 def merged(deltas: Iterable[Delta]) -> Iterator[Delta]:
-    """The same deltas, with neighbours that only extend each other joined into one."""
+    """Yields the same deltas, with extending neighbours of one kind joined."""
     last: Delta | None = None
     for delta in deltas:
         if isinstance(delta, Extending) and type(last) is type(delta):

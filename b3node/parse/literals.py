@@ -1,6 +1,8 @@
-"""Values as Python writes them, as JSON does, or between quotes of a dialect's own: all to JSON, as they grow.
+"""Reads values in Python's, JSON's or a dialect's own quotes and writes them as JSON, as they grow.
 
-One reader for the three, because models mix them: Python's words in JSON's brackets, JSON's strings in a Python call.
+One reader for all three, because models mix them: Python's words in JSON's brackets, JSON's strings in a
+Python
+call.
 """
 
 from __future__ import annotations
@@ -9,12 +11,12 @@ import re
 from typing import Final
 
 from b3node.dialects.outline import MARK
-from b3node.parse.call import DEEPEST, JsonText, encode, escaped
-from b3node.parse.markers import Markers
-from b3node.parse.source import Source, Step, Unlike
+from b3node.parse.call import MAX_DEPTH, JsonText, encode, escaped
+from b3node.parse.markers import MarkerSet
+from b3node.parse.source import MAX_NAME_BYTES, Mismatch, ReadSteps, Source
 
 END: Final = MARK
-"""Means the end of a text (`Source.text`)."""
+"""The end of a text (`Source.text`)."""
 
 _WORDS: Final = {
     b"true": "true", b"True": "true", b"false": "false", b"False": "false", b"null": "null", b"None": "null",
@@ -28,16 +30,14 @@ _hex = {
 _escapes: Final = dict(zip(b"\"'\\/bfnrtav0\n", ('"', "'", "\\", "/", *"\b\f\n\r\t\a\v\0", ""), strict=True))
 _key = re.compile(rb"[^\s:=,{}\[\]()\"'\xff]+")
 
-_MOST_NAME: Final = 256
-"""Bytes of a member's name."""
-_MOST_WORD: Final = 512
-"""Bytes of a number: more digits than a double has, and than JSON readers take."""
+_MAX_NUMBER_BYTES: Final = 512
+"""Bytes of a number: more digits than a double has, and than JSON readers accept."""
 _PAIRS: Final = dict(zip(b"{[(", b"}])", strict=True))
 _BACKSLASH, _COMMA, _COLON, _EQUALS, _BRACE, _PARENTHESIS, _MARK = b"\\,:={(" + MARK
 
 
 def converted(text: str) -> str | None:
-    """A literal's JSON text; None if `text` is no literal."""
+    """Returns the JSON text of a literal; None if `text` is no literal."""
     source, out = Source(NOTHING), JsonText()
     source.feed(text.encode(errors="replace") + b" ")
     try:
@@ -45,33 +45,33 @@ def converted(text: str) -> str | None:
             return None
         for _ in source.space():
             return out.take()
-    except Unlike:
+    except Mismatch:
         pass
     return None
 
 
-def keyword_arguments(source: Source, out: JsonText) -> Step[None]:
-    """What stands behind a function's name in a call of Python."""
+def keyword_arguments(source: Source, out: JsonText) -> ReadSteps[None]:
+    """Reads the arguments of a Python call, from the parenthesis on."""
     yield from source.expect(_PARENTHESIS)
     yield from _members(source, out, NOTHING, 1, closed=_PAIRS[_PARENTHESIS], named=_EQUALS)
 
 
-def quoted_arguments(source: Source, out: JsonText, quotes: Markers[bytes]) -> Step[None]:
-    """An object whose strings stand between `quotes`, which mean `END`."""
+def quoted_arguments(source: Source, out: JsonText, quotes: MarkerSet[bytes]) -> ReadSteps[None]:
+    """Reads an object whose strings stand between `quotes`, whose meaning is `END`."""
     if (yield from source.space()) != _BRACE:
-        raise Unlike
+        raise Mismatch
     yield from value(source, out, quotes)
 
 
-def value(source: Source, out: JsonText, quotes: Markers[bytes], depth: int = 0) -> Step[None]:
-    """Any value.
+def value(source: Source, out: JsonText, quotes: MarkerSet[bytes], depth: int = 0) -> ReadSteps[None]:
+    """Reads any value.
 
     Raises:
-        Unlike: it is none, or nests too deep.
+        Mismatch: it is none, or nests too deep.
     """
     first = yield from source.space()
-    if depth == DEEPEST:
-        raise Unlike
+    if depth == MAX_DEPTH:
+        raise Mismatch
     if (yield from _quoted(source, out, quotes, first)):
         return
     if first == _BRACE:
@@ -81,7 +81,7 @@ def value(source: Source, out: JsonText, quotes: Markers[bytes], depth: int = 0)
         source.at += 1
         yield from _elements(source, out, quotes, depth + 1, closed=_PAIRS[first])
     else:
-        out.write(_plain((yield from source.run(_word, _MOST_WORD))))
+        out.write(_plain((yield from source.run(_word, _MAX_NUMBER_BYTES))))
 
 
 def _plain(word: bytes) -> str:
@@ -93,13 +93,13 @@ def _plain(word: bytes) -> str:
     try:
         return encode(float(said) if set(said) & set(".eE") else int(said)).decode()
     except (ValueError, OverflowError):
-        raise Unlike from None
+        raise Mismatch from None
 
 
 def _members(
-    source: Source, out: JsonText, quotes: Markers[bytes], depth: int, *, closed: int, named: int
-) -> Step[None]:
-    """Members up to the bracket that closes them, which is taken."""
+    source: Source, out: JsonText, quotes: MarkerSet[bytes], depth: int, *, closed: int, named: int
+) -> ReadSteps[None]:
+    """Reads members up to and with the closing bracket."""
     before = "{"
     while (yield from source.space()) != closed:
         if before == ",":
@@ -117,8 +117,8 @@ def _members(
 
 
 def _elements(
-    source: Source, out: JsonText, quotes: Markers[bytes], depth: int, *, closed: int
-) -> Step[None]:
+    source: Source, out: JsonText, quotes: MarkerSet[bytes], depth: int, *, closed: int
+) -> ReadSteps[None]:
     before = "["
     while (yield from source.space()) != closed:
         if before == ",":
@@ -132,18 +132,18 @@ def _elements(
     out.write("[]" if before == "[" else "]")
 
 
-def _name(source: Source, out: JsonText, quotes: Markers[bytes]) -> Step[None]:
+def _name(source: Source, out: JsonText, quotes: MarkerSet[bytes]) -> ReadSteps[None]:
     first = yield from source.space()
     if (yield from _quoted(source, out, quotes, first)):
         return
     out.write('"')
-    out.string((yield from source.run(_key, _MOST_NAME)))
+    out.string((yield from source.run(_key, MAX_NAME_BYTES)))
     out.settle()
     out.write('"')
 
 
-def _quoted(source: Source, out: JsonText, quotes: Markers[bytes], first: int) -> Step[bool]:
-    """A string, if one stands here."""
+def _quoted(source: Source, out: JsonText, quotes: MarkerSet[bytes], first: int) -> ReadSteps[bool]:
+    """Reads a string, if one begins here; returns whether it does."""
     if first in _odd:
         source.at += 1
         out.write('"')
@@ -153,7 +153,7 @@ def _quoted(source: Source, out: JsonText, quotes: Markers[bytes], first: int) -
         if found is None:
             return False
         if found != END:
-            raise Unlike
+            raise Mismatch
         out.write('"')
         yield from source.text(quotes, out.string)
     out.settle()
@@ -161,8 +161,8 @@ def _quoted(source: Source, out: JsonText, quotes: Markers[bytes], first: int) -
     return True
 
 
-def _escaping(source: Source, out: JsonText, quote: int) -> Step[None]:
-    """A string with escapes, behind its first quote."""
+def _escaping(source: Source, out: JsonText, quote: int) -> ReadSteps[None]:
+    """Reads a string with escapes, after its first quote."""
     while True:
         found = _odd[quote](source.data, source.at)
         upto = found.start() if found else len(source.data)
@@ -181,7 +181,7 @@ def _escaping(source: Source, out: JsonText, quote: int) -> Step[None]:
         yield from _escape(source, out)
 
 
-def _escape(source: Source, out: JsonText) -> Step[None]:
+def _escape(source: Source, out: JsonText) -> ReadSteps[None]:
     letter = yield from source.byte()
     if letter in _escapes:
         source.at += 1
@@ -193,14 +193,14 @@ def _escape(source: Source, out: JsonText) -> Step[None]:
         out.string(b"\\")
 
 
-def _code(source: Source, out: JsonText, letter: int) -> Step[None]:
-    """A character by its number; halves of surrogate pairs stand in JSON as they do here."""
+def _code(source: Source, out: JsonText, letter: int) -> ReadSteps[None]:
+    """Reads a character by its number; halves of surrogate pairs are passed through as JSON escapes."""
     digit, count = _hex[letter]
     digits = b""
     while len(digits) < count:
         byte = bytes([(yield from source.byte())])
         if not digit.match(byte):
-            raise Unlike
+            raise Mismatch
         source.at += 1
         digits += byte
     number = int(digits, 16)
@@ -210,8 +210,8 @@ def _code(source: Source, out: JsonText, letter: int) -> Step[None]:
     elif number <= 0x10FFFF:
         out.write(escaped(chr(number)))
     else:
-        raise Unlike
+        raise Mismatch
 
 
-NOTHING: Final[Markers[bytes]] = Markers(())
-"""No quotes of a dialect's own."""
+NOTHING: Final[MarkerSet[bytes]] = MarkerSet(())
+"""Quotes of a dialect that has none of its own."""

@@ -1,8 +1,9 @@
-"""Markers as bytes, and finding the longest of many without reading anything twice.
+"""MarkerSet as bytes, and a search for the longest of many that reads no byte twice.
 
-A marker is found where the special tokens that it is made of arrive as tokens (`MARK` before each) and the rest of
-it stands as it is; a run of white space in it stands for any white space, even none, and so does the edge of a special
-token in it, because models are free with white space where templates are not.
+A marker matches where its special tokens arrive as tokens (`MARK` before each) and the rest of it stands
+literally. A run of white space in it matches any white space, even none, and so does the edge of a special
+token:
+models are free with white space where templates are not.
 """
 
 from __future__ import annotations
@@ -14,32 +15,35 @@ from typing import Final, Generic, TypeVar
 
 from b3node.dialects.outline import MARK
 
+MAX_MARKER_BYTES: Final = 1024
+"""Bytes of a marker with the white space in it; the longest ones of families have about 60."""
 SPACES: Final = b" \t\n\r\x0b\x0c"
 SPACE: Final = -1
-"""Stands in a marker's elements for a run of white space, even none."""
+"""Element that matches a run of white space, even none."""
 GAP: Final = -2
-"""Stands in a marker's elements for one byte of white space."""
+"""Element that matches one byte of white space."""
 
 T = TypeVar("T")
-Spelled = tuple[int, ...]
+MarkerElements = tuple[int, ...]
 """A marker's bytes, with `SPACE` and `GAP` among them."""
 
 
 def marked(literal: str, specials: Sequence[str]) -> bytes:
-    """`literal` as a model writes it: `MARK` before each text that is a special token, the longest first."""
+    """Returns `literal` as a model writes it: `MARK` before each special token, the longest first."""
     return _any(tuple(specials)).sub(lambda found: MARK + found[0], literal.encode())
 
 
 def unmarked(written: bytes, specials: Sequence[str]) -> bytes:
-    """`written` without the `MARK`s that stand before special tokens; any other one stays."""
+    """Returns `written` without the `MARK`s before special tokens; any other one stays."""
     return _behind(tuple(specials)).sub(b"", written)
 
 
-def spelled(literal: str, specials: Sequence[str], *, word: bool = False) -> Spelled:
-    """The elements of a marker, without the white space at its edges.
+def spelled(literal: str, specials: Sequence[str], *, word: bool = False) -> MarkerElements:
+    """Returns the elements of a marker, without the white space at its edges.
 
-    With `word`, one without special tokens that ends in a word and white space ends only behind that word: `all` is not
-    in `allot`.
+    With `word`, a marker without special tokens that ends in a word and white space matches only with white
+    space
+    after that word: `all` is not in `allot`.
     """
     elements: list[int] = []
     spaced = _any(tuple(specials)).sub(lambda found: b" " + MARK + found[0] + b" ", literal.encode())
@@ -61,24 +65,28 @@ def _behind(specials: tuple[str, ...]) -> re.Pattern[bytes]:
     return re.compile(MARK + b"(?=" + _any(specials).pattern + b")")
 
 
-class State(dict[int, "State | None"]):
-    """Where a search stands, and where each next byte leads it: None where no marker goes on so.
+class MarkerState(dict[int, "MarkerState | None"]):
+    """A state of the search: each next byte to the following state, None where no marker continues.
 
-    `found` is the marker that is complete here, if any; `final` says that none goes on.
+    Attributes:
+        found: the index of the marker that is complete here, if any.
+        final: whether no marker continues.
     """
 
     __slots__ = ("_at", "_markers", "final", "found")
 
-    def __init__(self, markers: Sequence[tuple[Spelled, object]], at: frozenset[tuple[int, int]]) -> None:
+    def __init__(
+        self, markers: Sequence[tuple[MarkerElements, object]], at: frozenset[tuple[int, int]]
+    ) -> None:
         super().__init__()
         self._markers, self._at = markers, at
         whole = [which for which, index in at if index == len(markers[which][0])]
         self.found: int | None = min(whole, default=None)
         self.final = len(whole) == len(at)
 
-    def __missing__(self, byte: int) -> State | None:
+    def __missing__(self, byte: int) -> MarkerState | None:
         at = frozenset(step for which, index in self._at for step in self._steps(which, index, byte))
-        following = State(self._markers, at) if at else None
+        following = MarkerState(self._markers, at) if at else None
         self[byte] = following
         return following
 
@@ -92,22 +100,22 @@ class State(dict[int, "State | None"]):
             yield which, index + 1
 
 
-class Markers(Generic[T]):
-    """Some markers, each with what it means; of equal ones the first counts.
+class MarkerSet(Generic[T]):
+    """A set of markers, each with its meaning; of equal ones the first counts.
 
-    The automaton is built as it is used, and shared by all that read the same dialect; that is all that changes.
+    The automaton is built lazily and shared by all readers of a dialect; nothing else changes.
     """
 
-    def __init__(self, markers: Iterable[tuple[Spelled, T]]) -> None:
+    def __init__(self, markers: Iterable[tuple[MarkerElements, T]]) -> None:
         self._markers = tuple((elements, meaning) for elements, meaning in markers if elements)
-        self.start = State(self._markers, frozenset((which, 0) for which in range(len(self._markers))))
+        self.start = MarkerState(self._markers, frozenset((which, 0) for which in range(len(self._markers))))
         firsts = {re.escape(bytes([elements[0]])) for elements, _ in self._markers}
-        self.hunt = re.compile(b"[" + b"".join(sorted(firsts)) + b"]" if firsts else b"(?!)").search
-        """Finds where a marker may begin."""
+        self.search = re.compile(b"[" + b"".join(sorted(firsts)) + b"]" if firsts else b"(?!)").search
+        """Finds the next place where a marker may begin."""
 
     def __bool__(self) -> bool:
         return bool(self._markers)
 
     def meaning(self, found: int) -> T:
-        """What the marker means that a state has `found`."""
+        """Returns the meaning of the marker `found`, as in `MarkerState.found`."""
         return self._markers[found][1]

@@ -1,6 +1,6 @@
-"""Arguments as elements that are named after them, to any depth; what an element is, its schema says.
+"""Reads arguments that are elements with their names, to any depth; the schema gives each its type.
 
-An element with elements in it is an object or an array, one with text is a bare value as between tags.
+An element with elements in it is an object or an array; one with text is a bare value, as between tags.
 """
 
 from __future__ import annotations
@@ -11,43 +11,41 @@ from typing import Final, NamedTuple
 from b3node.dialects.dialect import NestedArguments
 from b3node.dialects.kinds import Kinds, element, kinds, member
 from b3node.dialects.outline import MARK
-from b3node.parse.call import DEEPEST, Call, escaped
-from b3node.parse.markers import Markers, spelled
-from b3node.parse.source import Source, Step, Unlike
-from b3node.parse.tagged import Guess, texts
+from b3node.parse.call import MAX_DEPTH, OpenCall, escaped
+from b3node.parse.markers import MarkerSet, spelled
+from b3node.parse.source import MAX_NAME_BYTES, Mismatch, ReadSteps, Source
+from b3node.parse.tagged import BareValue, texts
 
 _ENTER, _LEAVE = MARK + b"enter", MARK + b"leave"
-_MOST_NAME: Final = 256
-"""Bytes of an element's name."""
 _EMPTY: Final = (("null", "null"), ("string", '""'), ("object", "{}"), ("array", "[]"))
-"""What an element with nothing in it is, the first that its schema takes: templates write null as nothing."""
+"""JSON of an empty element: the first type that its schema allows. Templates write null as nothing."""
 
 
 class Elements(NamedTuple):
-    """The tags of a dialect. `turn` is what an argument begins with (True) or the end of them (False)."""
+    """The tags of a dialect. `turn` matches the beginning of an argument (True) or the end of all (False)."""
 
-    turn: Markers[bool]
-    inner: Markers[bytes]
-    name: Markers[bool]
+    turn: MarkerSet[bool]
+    inner: MarkerSet[bytes]
+    name: MarkerSet[bool]
     item: str
 
 
 @lru_cache(64)
 def elements(form: NestedArguments, close: str, specials: tuple[str, ...]) -> Elements:
-    """The tags of `form`; `close` is what ends the arguments."""
+    """Returns the tags of `form`; `close` ends the arguments."""
     enter, leave = spelled(form.lead + "<", specials), spelled(form.lead + "</", specials)
     return Elements(
-        Markers([(enter, True), (spelled(close, specials), False)]),
-        Markers([(enter, _ENTER), (leave, _LEAVE), *texts(specials)]),
-        Markers([(spelled(">", ()), True)]),
+        MarkerSet([(enter, True), (spelled(close, specials), False)]),
+        MarkerSet([(enter, _ENTER), (leave, _LEAVE), *texts(specials)]),
+        MarkerSet([(spelled(">", ()), True)]),
         form.item,
     )
 
 
-def nested_arguments(source: Source, call: Call, how: Elements, *, closed: bool) -> Step[None]:
-    """All arguments, and what ends them; with `closed` nothing else may."""
+def nested_arguments(source: Source, call: OpenCall, how: Elements, *, closed: bool) -> ReadSteps[None]:
+    """Reads all arguments and their end; with `closed`, that end is required."""
     root = call.tool.parameters if call.tool else None
-    reader = _Nested(source, call, how, root)
+    reader = _NestedReader(source, call, how, root)
     before = "{"
     while found := (yield from source.take(how.turn)):
         name = yield from reader.name()
@@ -55,38 +53,38 @@ def nested_arguments(source: Source, call: Call, how: Elements, *, closed: bool)
         before = ","
         yield from reader.content(name, member(root, root, name), 1)
     if found is None and closed:
-        raise Unlike
+        raise Mismatch
     call.write("{}" if before == "{" else "}")
 
 
-class _Nested:
-    def __init__(self, source: Source, call: Call, how: Elements, root: object) -> None:
+class _NestedReader:
+    def __init__(self, source: Source, call: OpenCall, how: Elements, root: object) -> None:
         self._source, self._call, self._how, self._root = source, call, how, root
 
-    def name(self) -> Step[str]:
-        said = yield from self._source.until(self._how.name, _MOST_NAME)
+    def name(self) -> ReadSteps[str]:
+        said = yield from self._source.until(self._how.name, MAX_NAME_BYTES)
         return said.decode(errors="replace").strip()
 
-    def content(self, name: str, schema: object, depth: int) -> Step[None]:
-        """What an element has in it, and its closing tag."""
-        if depth == DEEPEST:
-            raise Unlike
+    def content(self, name: str, schema: object, depth: int) -> ReadSteps[None]:
+        """Reads the content of an element and its closing tag."""
+        if depth == MAX_DEPTH:
+            raise Mismatch
         possible = kinds(schema, self._root)
-        guess = Guess(self._call, possible)
+        guess = BareValue(self._call, possible)
         found = yield from self._source.text(self._how.inner, guess.feed)
         if found == _ENTER:
             if not guess.blank:
-                raise Unlike
+                raise Mismatch
             yield from self._children(schema, possible, depth)
         elif guess.blank:
             self._call.write(next((text for kind, text in _EMPTY if kind in possible), '""'))
         else:
             guess.end()
         if (yield from self.name()) != name:
-            raise Unlike
+            raise Mismatch
 
-    def _children(self, schema: object, possible: Kinds, depth: int) -> Step[None]:
-        """The elements in an element, up to the beginning of its closing tag."""
+    def _children(self, schema: object, possible: Kinds, depth: int) -> ReadSteps[None]:
+        """Reads the elements of an element, up to the beginning of its closing tag."""
         name = yield from self.name()
         array = name == self._how.item and self._lists(schema, possible)
         before = "[" if array else "{"
@@ -99,14 +97,14 @@ class _Nested:
             if found == _LEAVE:
                 break
             if found != _ENTER:
-                raise Unlike
+                raise Mismatch
             name = yield from self.name()
             if array and name != self._how.item:
-                raise Unlike
+                raise Mismatch
         self._call.write("]" if array else "}")
 
     def _lists(self, schema: object, possible: Kinds) -> bool:
-        """Whether items are an array's elements, and not an object's member of that name."""
+        """Returns whether item elements are those of an array, not an object's member of that name."""
         if "object" not in possible or "array" not in possible:
             return "array" in possible
         return member(schema, self._root, self._how.item) is True

@@ -1,20 +1,20 @@
-"""Calls and arguments that are JSON: their text is passed through as it is, and only followed.
+"""Reads calls and arguments that are JSON: the text is passed through and only followed.
 
-Followed are strings and the depth of brackets; whether the whole is JSON is asked once, at its end. The one thing
-that is mended is a control character inside a string, which JSON wants escaped and models write bare.
+Followed are strings and the depth of brackets; whether the whole is JSON is checked once, at its end. One
+thing
+is repaired: a control character in a string, which JSON wants escaped and models write bare.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Final
 
 import msgspec
 
 from b3node.dialects.dialect import ObjectBody
 from b3node.dialects.outline import MARK
-from b3node.parse.call import DEEPEST, Call, escaped
-from b3node.parse.source import HELD, Sink, Source, Step, Unlike
+from b3node.parse.call import MAX_DEPTH, OpenCall, escaped
+from b3node.parse.source import MAX_HELD_BYTES, MAX_NAME_BYTES, ByteSink, Mismatch, ReadSteps, Source
 
 _outside = re.compile(rb'["{}\[\]\xff]').search
 _inside = re.compile(rb'["\\\x00-\x1f\xff]').search
@@ -23,21 +23,19 @@ _string = msgspec.json.Decoder(str).decode
 
 _QUOTE, _BACKSLASH, _COLON, _COMMA, _MARK = b'"\\:,' + MARK
 _OPEN, _CLOSE = b"{}"
-_MOST_NAME: Final = 256
-"""Bytes of a name, or of a scalar that nobody needs."""
 
 
-def object_body(source: Source, call: Call, body: ObjectBody) -> Step[None]:
-    """A call as an object with a name and arguments; other members mean nothing.
+def object_body(source: Source, call: OpenCall, body: ObjectBody) -> ReadSteps[None]:
+    """Reads a call as an object with a name and arguments; other members are dropped.
 
-    Arguments before the name are held back. `parameters` and `arguments` are taken for each other.
+    Arguments before the name are held back. `parameters` and `arguments` are synonyms.
     """
     places = {body.arguments, "arguments", "parameters"}
     held: list[bytes] | None = None
     yield from source.expect(_OPEN)
     more = yield from _more(source, first=True)
     while more:
-        key = yield from text(source, _MOST_NAME)
+        key = yield from text(source, MAX_NAME_BYTES)
         yield from source.expect(_COLON)
         if key == body.name and call.tool is None:
             call.start((yield from name(source, call)))
@@ -51,11 +49,11 @@ def object_body(source: Source, call: Call, body: ObjectBody) -> Step[None]:
         call.whole = call.tool is not None and held is not None
         more = yield from _more(source, first=False)
     if call.tool is None:
-        raise Unlike
+        raise Mismatch
 
 
-def keyed_body(source: Source, call: Call) -> Step[None]:
-    """A call as an object with the function's name for its one member."""
+def keyed_body(source: Source, call: OpenCall) -> ReadSteps[None]:
+    """Reads a call as an object whose only member is named after the function."""
     yield from source.expect(_OPEN)
     call.start((yield from name(source, call)))
     yield from source.expect(_COLON)
@@ -64,30 +62,30 @@ def keyed_body(source: Source, call: Call) -> Step[None]:
     yield from source.expect(_CLOSE)
 
 
-def json_object(source: Source, call: Call) -> Step[None]:
-    """Arguments that are an object."""
+def json_object(source: Source, call: OpenCall) -> ReadSteps[None]:
+    """Reads arguments that are an object."""
     if (yield from source.space()) != _OPEN:
-        raise Unlike
+        raise Mismatch
     yield from value(source, call.raw)
 
 
-def name(source: Source, call: Call) -> Step[str]:
-    """A function's name as a JSON string; refused as soon as no function's name begins so."""
+def name(source: Source, call: OpenCall) -> ReadSteps[str]:
+    """Reads a function's name as a JSON string; fails as soon as no declared name begins so."""
     if (yield from source.space()) != _QUOTE:
-        raise Unlike
+        raise Mismatch
     while True:
-        said = source.data[source.at + 1 : source.at + 1 + _MOST_NAME]
+        said = source.data[source.at + 1 : source.at + 1 + MAX_NAME_BYTES]
         end = said.find(b'"')
         begun = said if end < 0 else said[:end]
-        if (end < 0 and len(said) == _MOST_NAME) or not call.may_be(begun.partition(b"\\")[0]):
-            raise Unlike
+        if (end < 0 and len(said) == MAX_NAME_BYTES) or not call.may_become(begun.partition(b"\\")[0]):
+            raise Mismatch
         if end >= 0:
-            return (yield from text(source, _MOST_NAME))
+            return (yield from text(source, MAX_NAME_BYTES))
         yield
 
 
-def text(source: Source, most: int) -> Step[str]:
-    """A JSON string of at most `most` bytes."""
+def text(source: Source, most: int) -> ReadSteps[str]:
+    """Reads a JSON string of at most `most` bytes."""
     pieces: list[bytes] = []
     left = most
 
@@ -96,25 +94,25 @@ def text(source: Source, most: int) -> Step[str]:
         pieces.append(data)
         left -= len(data)
         if left < 0:
-            raise Unlike
+            raise Mismatch
 
     if (yield from source.space()) != _QUOTE:
-        raise Unlike
+        raise Mismatch
     yield from value(source, sink)
     try:
         return _string(b"".join(pieces))
     except msgspec.DecodeError:
-        raise Unlike from None
+        raise Mismatch from None
 
 
-def value(source: Source, sink: Sink) -> Step[None]:
-    """Any value; its bytes go to `sink`, but for the `MARK`s in its strings.
+def value(source: Source, sink: ByteSink) -> ReadSteps[None]:
+    """Reads any value; its bytes go to `sink`, without the `MARK`s in its strings.
 
     Raises:
-        Unlike: it nests too deep, or a special token stands outside of its strings.
+        Mismatch: it nests too deep, or a special token stands outside its strings.
     """
     if (yield from source.space()) not in b'"{[':
-        sink((yield from source.run(_scalar, _MOST_NAME)))
+        sink((yield from source.run(_scalar, MAX_NAME_BYTES)))
         return
     depth, quoted = 0, False
     start = at = source.at
@@ -136,10 +134,10 @@ def value(source: Source, sink: Sink) -> Step[None]:
             yield from _odd(source, sink, byte)
             start = at = source.at
             continue
-        elif byte == _MARK or (byte in b"{[" and depth == DEEPEST):
+        elif byte == _MARK or (byte in b"{[" and depth == MAX_DEPTH):
             sink(source.data[start : at - 1])
             source.at = at - 1
-            raise Unlike
+            raise Mismatch
         else:
             depth += 1 if byte in b"{[" else -1
         if not (quoted or depth):
@@ -148,8 +146,8 @@ def value(source: Source, sink: Sink) -> Step[None]:
             return
 
 
-def _odd(source: Source, sink: Sink, byte: int) -> Step[None]:
-    """What in a string is no character of it: an escape, a special token, a control character."""
+def _odd(source: Source, sink: ByteSink, byte: int) -> ReadSteps[None]:
+    """Reads an escape, a special token or a control character in a string."""
     if byte == _MARK:
         special = yield from source.special()
         sink(special if special == MARK else escaped(special.decode()).encode())
@@ -162,22 +160,22 @@ def _odd(source: Source, sink: Sink, byte: int) -> Step[None]:
         sink(escaped(chr(byte)).encode())
 
 
-def _arguments(source: Source, sink: Sink) -> Step[None]:
-    """An object; a string that has the object's text; or null, which is an empty one."""
+def _arguments(source: Source, sink: ByteSink) -> ReadSteps[None]:
+    """Reads an object, a string with the text of an object, or null for an empty one."""
     first = yield from source.space()
     if first == _OPEN:
         yield from value(source, sink)
     elif first == _QUOTE:
-        said = yield from text(source, HELD)
+        said = yield from text(source, MAX_HELD_BYTES)
         sink(said.strip().encode() or b"{}")
-    elif (yield from source.run(_scalar, _MOST_NAME)) == b"null":
+    elif (yield from source.run(_scalar, MAX_NAME_BYTES)) == b"null":
         sink(b"{}")
     else:
-        raise Unlike
+        raise Mismatch
 
 
-def _more(source: Source, *, first: bool) -> Step[bool]:
-    """Whether another member comes; takes the comma before it, or the object's end."""
+def _more(source: Source, *, first: bool) -> ReadSteps[bool]:
+    """Returns whether another member follows; takes the comma before it, or the object's end."""
     if (yield from source.space()) == _CLOSE:
         source.at += 1
         return False
@@ -187,4 +185,4 @@ def _more(source: Source, *, first: bool) -> Step[bool]:
 
 
 def _drop(data: bytes) -> None:
-    """Nobody needs it."""
+    """Drops bytes."""

@@ -1,4 +1,4 @@
-"""The parser of an answer in any dialect: channels, and what the calls among them say."""
+"""The parser of an answer in any dialect: channels, and the content of calls."""
 
 from __future__ import annotations
 
@@ -8,48 +8,50 @@ from typing import Literal
 from b3node.contract.request import FunctionTool
 from b3node.dialects.dialect import PLAIN, Calls
 from b3node.dialects.outline import Reading
-from b3node.parse.call import Judge
+from b3node.parse.call import CallJudge
 from b3node.parse.channels import Channels, Piece
 from b3node.parse.deltas import Delta, ReasoningDelta, TextDelta
-from b3node.parse.parser import Parser
-from b3node.parse.section import Outcome, Section, spelling
-from b3node.parse.text import TextParser
+from b3node.parse.parser import Parser, TextParser
+from b3node.parse.section import Section, SectionOutcome, spelling
 from b3node.parse.utf8 import Utf8Decoder
 from b3node.parse.views import call_head, spellings
 
 
-def parser_of(reading: Reading, tools: Sequence[FunctionTool], judge: Judge) -> Parser:
-    """The parser of one answer.
+def parser_of(reading: Reading, tools: Sequence[FunctionTool], judge: CallJudge) -> Parser:
+    """Returns the parser of one answer.
 
-    `judge` says of a function's name and a JSON object's text whether they are a call that may be reported complete; it is
-    asked once for each call, at its end. A call that it refuses, or whose arguments are no JSON, is never ended:
-    nothing that follows is read. A call of a function that is not among `tools` is text, as it was written.
+    Args:
+        reading: the dialect, and where the prompt left off.
+        tools: the declared functions; a call of any other one is text, as it was written.
+        judge: decides, once for each call at its end, whether it may be reported complete. A call that it
+            refuses,
+            or whose arguments are no JSON, is never ended, and nothing after it is read.
     """
     if reading.dialect == PLAIN and not reading.specials:
         return TextParser()
-    return Reader(reading, tools, judge)
+    return AnswerParser(reading, tools, judge)
 
 
-class Reader:
+class AnswerParser:
     """A `Parser` of channels and calls."""
 
-    def __init__(self, reading: Reading, tools: Sequence[FunctionTool], judge: Judge) -> None:
+    def __init__(self, reading: Reading, tools: Sequence[FunctionTool], judge: CallJudge) -> None:
         self._reading, self._judge = reading, judge
         self._tools = {tool.name: tool for tool in tools}
         self._channels = Channels(reading)
         self._section: Section | None = None
         self._spellings: list[Calls] = []  # those that are tried if this one is refused
-        self._channel: Literal["thought", "text", "call"] = "text"
+        self._channel: Literal["thinking", "text", "call"] = "text"
         self._utf8 = Utf8Decoder()
         self._broken = False
 
     @property
     def thinking(self) -> bool:
-        """Whether what comes next belongs to a thought, as far as is known."""
+        """Whether the next bytes belong to thinking, as far as known."""
         return self._channels.thinking
 
     def feed(self, piece: bytes) -> list[Delta]:
-        """What is certain once `piece` is known."""
+        """Returns the deltas that are certain with `piece`."""
         out: list[Delta] = []
         if self._section is not None:
             self._read(self._call(piece, out), out)
@@ -58,7 +60,7 @@ class Reader:
         return out
 
     def finish(self) -> list[Delta]:
-        """What was held back. A call whose arguments are whole is ended, any other one stays open."""
+        """Returns the deltas that were held back; a call with complete arguments ends, others stay open."""
         out: list[Delta] = []
         if self._broken:
             return out
@@ -78,10 +80,10 @@ class Reader:
                 if channel == "call":
                     following = self._call(data, out)
                 else:
-                    self._say(channel, data, out)
+                    self._emit(channel, data, out)
             pieces = following
 
-    def _say(self, channel: Literal["thought", "text"], data: bytes, out: list[Delta]) -> None:
+    def _emit(self, channel: Literal["thinking", "text"], data: bytes, out: list[Delta]) -> None:
         if channel != self._channel:
             self._switch(channel, out)
         if channel == "text" and self._reading.silent:
@@ -90,26 +92,26 @@ class Reader:
         if text:
             out.append(TextDelta(text) if channel == "text" else ReasoningDelta(text))
 
-    def _switch(self, channel: Literal["thought", "text", "call"], out: list[Delta]) -> None:
-        """Another channel goes on: a character that was begun is never completed."""
+    def _switch(self, channel: Literal["thinking", "text", "call"], out: list[Delta]) -> None:
+        """Switches the channel: a character that was begun is never completed."""
         text = self._utf8.finish()
         if text:
             out.append(TextDelta(text) if self._channel == "text" else ReasoningDelta(text))
         self._channel, self._utf8 = channel, Utf8Decoder()
 
     def _call(self, data: bytes, out: list[Delta]) -> list[Piece]:
-        """More of a section of calls; what is no longer of it."""
+        """Feeds a section of calls; returns the pieces after its end."""
         if self._section is None:
             self._spellings = self._alike()
             self._section = self._next()
             self._switch("call", out)
         section = self._section
         section.feed(data, out)
-        while section.outcome is Outcome.REFUSED and self._spellings and not section.begun:
+        while section.outcome is SectionOutcome.REFUSED and self._spellings and not section.begun:
             data = section.written + section.rest
             section = self._section = self._next()
             section.feed(data, out)
-        if section.outcome is Outcome.OPEN:
+        if section.outcome is SectionOutcome.OPEN:
             return []
         self._section = None
         return self._over(section)
@@ -117,15 +119,15 @@ class Reader:
     def _over(self, section: Section) -> list[Piece]:
         if section.begun:
             self._channels.settle()
-        if section.outcome is Outcome.BROKEN:
+        if section.outcome is SectionOutcome.BROKEN:
             self._broken = True
             return []
-        if section.outcome is Outcome.REFUSED:
+        if section.outcome is SectionOutcome.REFUSED:
             return self._channels.refuse(section.written, section.rest)
         return self._channels.leave(section.rest)
 
     def _alike(self) -> list[Calls]:
-        """The spellings whose marker was read, the last one to try first."""
+        """Returns the spellings with the marker that was read, in reverse order of preference."""
         found = self._channels.calls
         every = spellings(self._reading.dialect)
         return [calls for calls in reversed(every) if found and _marker(calls) == _marker(found)]

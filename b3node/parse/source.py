@@ -1,4 +1,4 @@
-"""The bytes of a call as its readers take them: generators that stop where more is needed."""
+"""The bytes of a call, and the generators that read them: each yields where it needs more."""
 
 from __future__ import annotations
 
@@ -7,37 +7,39 @@ from collections.abc import Callable, Generator
 from typing import Final, TypeVar
 
 from b3node.dialects.outline import MARK
-from b3node.parse.markers import Markers
+from b3node.parse.markers import MAX_MARKER_BYTES, MarkerSet
 
-HELD: Final = 256 * 1024
-"""Bytes of a call that are held back at most, where it is not known yet that it is one, or of what kind a value is.
+MAX_HELD_BYTES: Final = 256 * 1024
+"""Bytes of a call that are held back while it may be text, or while the type of a value is open.
 
-Only arguments that stand before the function's name, and values that may be text or not, come anywhere near; it is
-four times the largest schema that a function may have.
+Only arguments before the function's name, and values that may be text, come near; it is four times the
+largest
+schema of a function.
 """
-LONGEST: Final = 1024
-"""Bytes of a marker with the white space in it."""
+MAX_NAME_BYTES: Final = 256
+"""Bytes of a name: of an argument, a member or an element; also of a type or a scalar that is dropped."""
 
 T = TypeVar("T")
-Sink = Callable[[bytes], None]
-Step = Generator[None, None, T]
-"""Reads something and returns it; yields where it needs more bytes than there are."""
+ByteSink = Callable[[bytes], None]
+ReadSteps = Generator[None, None, T]
+"""A reader: yields where it needs more bytes, and returns its result."""
 
 _space = re.compile(rb"[ \t\n\r\x0b\x0c]*").match
 
 
-class Unlike(Exception):  # noqa: N818 - what a model writes is no error
-    """What is written is not what the dialect spells. Never leaves the room."""
+class Mismatch(Exception):  # noqa: N818 - output of a model is no error
+    """The bytes do not match the dialect. Never leaves this package."""
 
 
 class Source:
-    """Bytes that come piece by piece.
+    """Bytes that arrive in pieces.
 
-    Readers look at `data` from `at` on and move `at` over what they took. While it is `keeping`, what was taken since
+    Readers look at `data` from `at` on and move `at` past the bytes they took. While `keeping`, the bytes
+    taken since
     `keep` can be had again (`written`).
     """
 
-    def __init__(self, specials: Markers[bytes]) -> None:
+    def __init__(self, specials: MarkerSet[bytes]) -> None:
         self.data = b""
         self.at = 0
         self._specials = specials
@@ -47,7 +49,7 @@ class Source:
         self._from = 0
 
     def feed(self, piece: bytes) -> None:
-        """More bytes."""
+        """Appends bytes."""
         if self.keeping:
             self._kept.append(self.data[self._from : self.at])
             self._from = 0
@@ -56,30 +58,30 @@ class Source:
         self.at = 0
 
     def keep(self) -> None:
-        """From here on, what is taken is kept."""
+        """Starts to keep the bytes that are taken."""
         self._kept, self._from, self.size = [], self.at, len(self.data) - self.at
         self.keeping = True
 
     def release(self) -> None:
-        """Nothing is kept any longer."""
+        """Stops keeping, and drops the kept bytes."""
         self._kept, self.keeping = [], False
 
     def written(self) -> bytes:
-        """What was taken while keeping."""
+        """Returns the bytes taken while keeping."""
         return b"".join([*self._kept, self.data[self._from : self.at]])
 
     def rest(self) -> bytes:
-        """What is not taken."""
+        """Returns the bytes that are not taken."""
         return self.data[self.at :]
 
-    def byte(self) -> Step[int]:
-        """The next byte; it is not taken."""
+    def byte(self) -> ReadSteps[int]:
+        """Returns the next byte without taking it."""
         while self.at >= len(self.data):
             yield
         return self.data[self.at]
 
-    def space(self) -> Step[int]:
-        """Takes white space; the byte behind it is not taken."""
+    def space(self) -> ReadSteps[int]:
+        """Takes white space; returns the byte after it without taking that."""
         while True:
             found = _space(self.data, self.at)
             self.at = found.end() if found else self.at
@@ -87,25 +89,25 @@ class Source:
                 return self.data[self.at]
             yield
 
-    def expect(self, byte: int) -> Step[None]:
+    def expect(self, byte: int) -> ReadSteps[None]:
         """Takes white space and a byte.
 
         Raises:
-            Unlike: another one stands there.
+            Mismatch: the byte is another one.
         """
         if (yield from self.space()) != byte:
-            raise Unlike
+            raise Mismatch
         self.at += 1
 
-    def take(self, markers: Markers[T]) -> Step[T | None]:
-        """Takes white space and the longest of the markers; None if none stands there."""
+    def take(self, markers: MarkerSet[T]) -> ReadSteps[T | None]:
+        """Takes white space and the longest matching marker; returns None if none matches."""
         yield from self.space()
         return (yield from self.here(markers))
 
-    def here(self, markers: Markers[T]) -> Step[T | None]:
-        """Takes the longest of the markers that stand right here; None if none does."""
+    def here(self, markers: MarkerSet[T]) -> ReadSteps[T | None]:
+        """Takes the longest marker that matches right here; returns None if none does."""
         state, length, best, which = markers.start, 0, 0, 0
-        while not state.final and length < LONGEST:
+        while not state.final and length < MAX_MARKER_BYTES:
             while self.at + length >= len(self.data):
                 yield
             following = state[self.data[self.at + length]]
@@ -117,10 +119,10 @@ class Source:
         self.at += best
         return markers.meaning(which) if best else None
 
-    def _differs(self, markers: Markers[T]) -> bool:
-        """Whether it is known already that none of the markers stands right here."""
+    def _differs(self, markers: MarkerSet[T]) -> bool:
+        """Returns whether it is known already that no marker matches right here."""
         state = markers.start
-        for byte in self.data[self.at : self.at + LONGEST]:
+        for byte in self.data[self.at : self.at + MAX_MARKER_BYTES]:
             following = state[byte]
             if following is None:
                 return True
@@ -129,27 +131,27 @@ class Source:
             state = following
         return False
 
-    def must(self, markers: Markers[T]) -> Step[T]:
-        """Takes white space and the longest of the markers.
+    def must(self, markers: MarkerSet[T]) -> ReadSteps[T]:
+        """Takes white space and the longest matching marker.
 
         Raises:
-            Unlike: none stands there.
+            Mismatch: none matches.
         """
         found = yield from self.take(markers)
         if found is None:
-            raise Unlike
+            raise Mismatch
         return found
 
-    def until(self, markers: Markers[T], most: int) -> Step[bytes]:
-        """Takes what stands before the next of the markers, and that one.
+    def until(self, markers: MarkerSet[T], most: int) -> ReadSteps[bytes]:
+        """Takes the next marker; returns the bytes before it.
 
         Raises:
-            Unlike: it is more than `most` bytes.
+            Mismatch: they are more than `most`.
         """
         pieces: list[bytes] = []
         left = most
         while True:
-            found = markers.hunt(self.data, self.at)
+            found = markers.search(self.data, self.at)
             upto = found.start() if found else len(self.data)
             pieces.append(self.data[self.at : upto])
             left -= upto - self.at
@@ -160,21 +162,22 @@ class Source:
                 pieces.append(self.data[self.at : self.at + 1])
                 self.at, left = self.at + 1, left - 1
             if left < 0:
-                raise Unlike
+                raise Mismatch
             if not found:
                 yield
         if left < 0:
-            raise Unlike
+            raise Mismatch
         return b"".join(pieces)
 
-    def text(self, ends: Markers[bytes], sink: Sink) -> Step[bytes]:
-        """Takes text up to the next marker that means an end, and that one; the text goes to `sink`.
+    def text(self, ends: MarkerSet[bytes], sink: ByteSink) -> ReadSteps[bytes]:
+        """Takes text up to and with the next marker that is an end; the text goes to `sink`.
 
-        A meaning that begins with a `MARK` is such an end, and returned; any other one is text, and so is a `MARK`
-        that stands before no special token.
+        A meaning that begins with a `MARK` is such an end, and returned; any other one is text, and so is a
+        `MARK` before
+        no special token.
         """
         while True:
-            found = ends.hunt(self.data, self.at)
+            found = ends.search(self.data, self.at)
             upto = found.start() if found else len(self.data)
             if upto > self.at:
                 sink(self.data[self.at : upto])
@@ -190,28 +193,28 @@ class Source:
                 return meaning
             sink(meaning)
 
-    def run(self, of: re.Pattern[bytes], most: int) -> Step[bytes]:
-        """Takes the run of bytes that `of` matches one of, at least one.
+    def run(self, of: re.Pattern[bytes], most: int) -> ReadSteps[bytes]:
+        """Takes the longest run of bytes that `of` matches, at least one.
 
         Raises:
-            Unlike: there is none, or more than `most`.
+            Mismatch: there is none, or more than `most`.
         """
         length = 0
         while True:
             found = of.match(self.data, self.at + length)
             length += len(found[0]) if found else 0
             if length > most:
-                raise Unlike
+                raise Mismatch
             if self.at + length < len(self.data):
                 break
             yield
         if not length:
-            raise Unlike
+            raise Mismatch
         self.at += length
         return self.data[self.at - length : self.at]
 
-    def special(self) -> Step[bytes]:
-        """Takes what begins with a `MARK` here: the text of a special token, or that one byte."""
+    def special(self) -> ReadSteps[bytes]:
+        """Takes a `MARK`: returns the text of its special token, or that one byte."""
         found = yield from self.here(self._specials)
         if found is None:
             self.at += 1

@@ -1,4 +1,4 @@
-"""Bytes to text, piece by piece: a token may end in the middle of a character."""
+"""Decodes UTF-8 in pieces: a token may end in the middle of a character."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import codecs
 
 
 class Utf8Decoder:
-    """An incremental UTF-8 decoder; the parts it returns, joined, are the same for any cutting of the bytes.
+    """An incremental UTF-8 decoder; its joined output is the same for any chunking of the bytes.
 
     Bytes that are no UTF-8 become U+FFFD, one for each maximal ill-formed part, as in
     `bytes.decode(errors="replace")` (Unicode 17, section 3.9). It holds back at most three bytes.
@@ -16,12 +16,12 @@ class Utf8Decoder:
         self._held = b""
 
     def feed(self, piece: bytes) -> str:
-        """The characters that `piece` completes; may be empty."""
+        """Returns the characters that `piece` completes; may be empty."""
         data = self._held + piece
         text, used = codecs.utf_8_decode(data, "replace", False)
         self._held = data[used:]
         return text
 
     def finish(self) -> str:
-        """What a character that was never completed leaves: U+FFFD, or nothing. The last call of all."""
+        """Returns U+FFFD for a character that was never completed, or nothing. Must be the last call."""
         return self._held.decode(errors="replace")

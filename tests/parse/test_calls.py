@@ -21,9 +21,9 @@ from b3node.dialects.dialect import (
 )
 from b3node.dialects.outline import Reading
 from b3node.parse.deltas import CallArguments, CallEnd, CallStart, Delta, TextDelta
+from b3node.parse.parser import TextParser
 from b3node.parse.reader import parser_of
-from b3node.parse.source import HELD
-from b3node.parse.text import TextParser
+from b3node.parse.source import MAX_HELD_BYTES
 
 JSON = Reading(Dialect(calls=GENERIC), calls=True)
 TAGS = Reading(
@@ -154,9 +154,13 @@ def test_an_object_is_a_call_if_it_names_a_function(written: str, text: str | No
 
 def test_what_is_held_back_of_a_call_is_bounded() -> None:
     """Arguments before the name that do not end are text in the end, wherever they are cut."""
-    whole = '<tool_call>{"arguments": {"text": "' + "x" * (HELD + 9) + '"}, "name": "go"}</tool_call>'
+    whole = (
+        '<tool_call>{"arguments": {"text": "' + "x" * (MAX_HELD_BYTES + 9) + '"}, "name": "go"}</tool_call>'
+    )
     assert parsed(JSON, whole) == [TextDelta(whole)]
-    assert parsed(JSON, whole[:99], whole[99 : HELD + 20], whole[HELD + 20 :]) == [TextDelta(whole)]
+    assert parsed(JSON, whole[:99], whole[99 : MAX_HELD_BYTES + 20], whole[MAX_HELD_BYTES + 20 :]) == [
+        TextDelta(whole)
+    ]
     name = '<tool_call>{"' + "n" * 300 + '": 1, "name": "go"}'
     assert parsed(JSON, name) == [TextDelta(name)]
 
@@ -219,7 +223,7 @@ def test_a_call_between_tags_that_does_not_end_stays_open(written: str) -> None:
 
 def test_a_value_that_may_be_a_string_or_not_is_held_back_within_bounds() -> None:
     """Past them it is a string."""
-    text = "[" + "1," * HELD
+    text = "[" + "1," * MAX_HELD_BYTES
     assert json.loads(arguments(parsed(TAGS, f"<f=go><p=x>{text}</p></f>"))) == {"x": text}
 
 

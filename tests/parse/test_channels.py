@@ -7,8 +7,9 @@ from hypothesis import given, strategies as st
 
 from b3node.dialects.dialect import GENERIC, PLAIN, Calls, Dialect, JsonArguments, NamedBody, ObjectBody, Span
 from b3node.dialects.outline import Reading
-from b3node.parse.channels import LONGEST, MOST_SPACE, Channels, Piece
-from b3node.parse.code import Code
+from b3node.parse.channels import MAX_SPACE_BYTES, Channels, Piece
+from b3node.parse.code import CodeSpans
+from b3node.parse.markers import MAX_MARKER_BYTES
 
 SPELLED = Reading(Dialect(Span("<think>", "</think>"), calls=GENERIC), calls=True)
 SPECIAL = Reading(
@@ -54,10 +55,10 @@ def cut(reading: Reading, data: bytes, size: int = 1) -> list[Piece]:
         (SPELLED, b"  ```py\nx ```\n<tool_call>", [("text", b"  ```py\nx ```\n<tool_call>"[2:])]),
         (SPELLED, b"```one line``` <tool_call>x", [("text", b"```one line```"), ("call", b"x")]),
         (SPELLED, b"a ``` b\n<tool_call>x", [("text", b"a ``` b"), ("call", b"x")]),
-        (SPELLED, b"<think>`a</think>b<tool_call>c", [("thought", b"`a"), ("text", b"b"), ("call", b"c")]),
+        (SPELLED, b"<think>`a</think>b<tool_call>c", [("thinking", b"`a"), ("text", b"b"), ("call", b"c")]),
         (SPECIAL, b"a <tool_call> <think> b", [("text", b"a <tool_call> <think> b")]),
         (SPECIAL, b"`\xff<tool_call>x", [("text", b"`"), ("call", b"x")]),
-        (SPECIAL, b"\xff<think>a</think>b\xff</think>c", [("thought", b"a</think>b"), ("text", b"c")]),
+        (SPECIAL, b"\xff<think>a</think>b\xff</think>c", [("thinking", b"a</think>b"), ("text", b"c")]),
         (SPECIAL, b"a\xff</think>b\xff</tool_call>", [("text", b"ab</tool_call>")]),
         (SPECIAL, b"a\xffb", [("text", b"a\xffb")]),
         (BARE, b' {"name": "f', [("call", b'{"name": "f')]),
@@ -102,7 +103,7 @@ def test_a_fork_goes_on_by_itself() -> None:
 def test_the_end_of_a_thought_is_known_with_its_last_byte() -> None:
     """Who bounds thoughts asks after each token."""
     channels = Channels(Reading(SPECIAL.dialect, thinking=True, specials=SPECIAL.specials))
-    assert channels.feed(b"hm\xff</think") == [("thought", b"hm")]
+    assert channels.feed(b"hm\xff</think") == [("thinking", b"hm")]
     before = channels.thinking
     assert channels.feed(b">") == []
     assert (before, channels.thinking, channels.place) == (True, False, "between")
@@ -111,16 +112,16 @@ def test_the_end_of_a_thought_is_known_with_its_last_byte() -> None:
 @pytest.mark.parametrize("size", [1, 1000, 10_000])
 def test_what_is_held_back_is_bounded(size: int) -> None:
     """White space without an end is told but for its last part; a marker without an end is none."""
-    space = b"a" + b"\n" * (3 * MOST_SPACE)
+    space = b"a" + b"\n" * (3 * MAX_SPACE_BYTES)
     assert cut(SPELLED, space + b"<tool_call>x", size) == [
-        ("text", space[:-MOST_SPACE]),
+        ("text", space[:-MAX_SPACE_BYTES]),
         ("call", b"x"),
     ]
     reading = Reading(
         Dialect(calls=Calls(ObjectBody(), section=Span("<s>", "</s>"), open=("<o>",))), calls=True
     )
     assert cut(reading, b"<s>" + b" " * 20 + b"<o>x", size) == [("call", b"x")]
-    endless = b"<s>" + b" " * (2 * LONGEST) + b"<o>x"
+    endless = b"<s>" + b" " * (2 * MAX_MARKER_BYTES) + b"<o>x"
     assert cut(reading, endless, size) == [("text", endless)]
 
 
@@ -151,7 +152,7 @@ def test_what_a_call_was_is_told_or_not() -> None:
 def test_code_is_followed_alike_in_any_cut(parts: list[str]) -> None:
     """One byte at a time or at once."""
     text = "".join(parts).encode()
-    whole, single = Code(), Code()
+    whole, single = CodeSpans(), CodeSpans()
     whole.feed(text)
     for byte in text:
         single.feed(bytes([byte]))

@@ -14,8 +14,7 @@ from b3node.errors import Refusal
 from b3node.events.fold import fold
 from b3node.events.initial_response import begin
 from b3node.parse.deltas import CallArguments, CallEnd, CallStart, Delta, ReasoningDelta, TextDelta, merged
-from b3node.parse.parser import Parser
-from b3node.parse.text import TextParser
+from b3node.parse.parser import Parser, TextParser
 from b3node.service.node import Node
 from b3node.service.output_processor import OutputProcessor
 from b3node.service.record import Record

@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import given, strategies as st
 
 from b3node.parse.deltas import Delta, TextDelta
-from b3node.parse.parser import Parser
-from b3node.parse.text import TextParser
+from b3node.parse.parser import Parser, TextParser
 
 
 def parsed(pieces: list[bytes]) -> list[Delta]:
