@@ -49,7 +49,7 @@ from b3node.parse.parser import TextParser
 from b3node.parse.reader import parser_of
 from b3node.prompt.prepare import Preparer
 from b3node.spans import TextSpan
-from b3node.workers.child_channel import Line
+from b3node.workers.child_channel import ChildChannel
 from b3node.workers.frames import FrameReader, frame
 from b3node.workers.messages import ToEngineProcess
 
@@ -379,11 +379,11 @@ def _drawn(row: LogitRow, top_p: float) -> int:
 
 
 @contextmanager
-def _line() -> Iterator[Line[object]]:
+def _line() -> Iterator[ChildChannel[object]]:
     """A line whose other end is read by another process and thrown away."""
     ours, theirs = socket.socketpair()
     with subprocess.Popen(["cat"], stdin=theirs.fileno(), stdout=subprocess.DEVNULL), theirs, ours:
-        yield Line(ours, ToEngineProcess)  # type: ignore[arg-type]  # a union is a type to msgspec
+        yield ChildChannel(ours, ToEngineProcess)  # type: ignore[arg-type]  # a union is a type to msgspec
 
 
 def _timed(costs: list[float], work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -33,10 +33,10 @@ from b3node.api.server import Server, Shutdown
 from b3node.service import log
 from b3node.service.node import Node
 from b3node.workers.fleet import Fleet, FleetModel
-from b3node.workers.timeouts import Patience
+from b3node.workers.timeouts import Timeouts
 
 T = TypeVar("T")
-PATIENCE = Patience(pause=0.0, crashes=1000)
+TIMEOUTS = Timeouts(pause=0.0, crashes=1000)
 """A crashed child is started again at once, however often."""
 PATIENT = 60.0
 """Seconds after which a test gives up; no test waits that long unless something is broken."""
@@ -301,7 +301,7 @@ class RunningFleet(Endpoint):
 
 @contextmanager
 def running_fleet(
-    models: Mapping[str, Path | Mapping[str, object]], *, patience: Patience = PATIENCE, **options: Any
+    models: Mapping[str, Path | Mapping[str, object]], *, timeouts: Timeouts = TIMEOUTS, **options: Any
 ) -> Iterator[RunningFleet]:
     """A node that serves `models`, each with one thread; `options` are those of the file's top level.
 
@@ -317,7 +317,7 @@ def running_fleet(
 
     async def main() -> None:
         log.configure("off", lambda _line: None)
-        fleet = Fleet(config, lambda _model, _share: None, patience)
+        fleet = Fleet(config, lambda _model, _share: None, timeouts)
         node = Node(config.node, fleet.models.values())
         server = Server(create_app(node), node, shutdown=Shutdown(drain_seconds=10.0, halt_seconds=1.0))
         fleet.start()

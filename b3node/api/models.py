@@ -12,7 +12,7 @@ from litestar.handlers import HTTPRouteHandler
 from b3node.contract.capabilities import THIS_VERSION
 from b3node.prompt.traits import Traits
 from b3node.service.node import Node
-from b3node.workers.served_model import ServedModel, State
+from b3node.workers.served_model import ModelState, ServedModel
 
 PATHS: Final = ["/v1/infer/models", "/v1/models"]
 
@@ -54,7 +54,7 @@ class FoundSupport(msgspec.Struct, frozen=True):
 class ModelExtension(msgspec.Struct, frozen=True):
     """Facts that clients need before they send a request; null is not known before the model is loaded."""
 
-    state: State
+    state: ModelState
     context_length: int | None
     max_request_bytes: int
     supports_reasoning: bool | None

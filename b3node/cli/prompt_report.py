@@ -9,19 +9,19 @@ import msgspec
 
 from b3node.dialects.dialect import Calls, Hole, KeyedBody, NamedBody, Pattern
 from b3node.dialects.outline import Reading
-from b3node.workers.one_shot import Shown
+from b3node.workers.render_prompt import RenderedPrompt
 
 
-def document(shown: Shown) -> dict[str, Any]:
+def document(prompt: RenderedPrompt) -> dict[str, Any]:
     """All that is known, as JSON values; a token is its id, its text, and whether it is a special one."""
-    prepared = shown.prepared
+    prepared = prompt.prepared
     outline = prepared.outline
     return {
-        "text": shown.text,
-        "tokens": [[token.id, token.text, token.special] for token in shown.tokens],
+        "text": prompt.text,
+        "tokens": [[token.id, token.text, token.special] for token in prompt.tokens],
         "prompt_tokens": prepared.prompt_tokens,
         "marks": prepared.marks,
-        "model": msgspec.to_builtins(shown.traits),
+        "model": msgspec.to_builtins(prompt.traits),
         "ends": _state(prepared.reading),
         "reading": msgspec.to_builtins(prepared.reading),
         "grammar": prepared.grammar,
@@ -31,28 +31,28 @@ def document(shown: Shown) -> dict[str, Any]:
     }
 
 
-def summary(shown: Shown) -> Iterator[str]:
+def summary(prompt: RenderedPrompt) -> Iterator[str]:
     """The same in a few lines, without the text."""
-    prepared, traits = shown.prepared, shown.traits
-    control = sum(token.special for token in shown.tokens)
+    prepared, traits = prompt.prepared, prompt.traits
+    control = sum(token.special for token in prompt.tokens)
     yield f"prompt     {prepared.prompt_tokens} tokens, {control} of them control tokens"
-    yield f"template   {'of the model' if traits.template else 'a default one'}; {_told(shown)}"
-    yield f"reasoning  {_thinks(shown)}; the prompt ends {_state(prepared.reading)}"
+    yield f"template   {'of the model' if traits.template else 'a default one'}; {_told(prompt)}"
+    yield f"reasoning  {_thinks(prompt)}; the prompt ends {_state(prepared.reading)}"
     yield f"calls      {_spelling(prepared.reading)}"
-    yield f"grammar    {_grammar(shown)}"
+    yield f"grammar    {_grammar(prompt)}"
     for place in prepared.loosened:
         yield f"           not enforced: {place}"
 
 
-def _told(shown: Shown) -> str:
-    traits = shown.traits
+def _told(prompt: RenderedPrompt) -> str:
+    traits = prompt.traits
     system = "a turn of its own" if traits.system == "turn" else "the first user turn"
     functions = "by the template" if traits.tools == "template" else "in the system text"
     return f"instructions in {system}, functions told {functions}"
 
 
-def _thinks(shown: Shown) -> str:
-    traits, outline = shown.traits, shown.prepared.outline
+def _thinks(prompt: RenderedPrompt) -> str:
+    traits, outline = prompt.traits, prompt.prepared.outline
     if not traits.reasoning:
         return "none"
     kind = {"switch": "by a switch", "always": "always", "none": "as the model likes"}[traits.control]
@@ -87,8 +87,8 @@ def _pattern(pattern: Pattern) -> str:
     return "".join(part.kind.upper() if isinstance(part, Hole) else part for part in pattern)
 
 
-def _grammar(shown: Shown) -> str:
-    grammar, outline = shown.prepared.grammar, shown.prepared.outline
+def _grammar(prompt: RenderedPrompt) -> str:
+    grammar, outline = prompt.prepared.grammar, prompt.prepared.outline
     if grammar is None:
         return "none"
     begins = "at a call" if outline is not None and outline.triggered else "with the answer"

@@ -18,8 +18,8 @@ from b3node.config import ConfigError, ModelConfig
 from b3node.contract.decode import decode_request
 from b3node.contract.request import Request
 from b3node.errors import Refusal
-from b3node.workers.messages import PrepareFailed, Refused
-from b3node.workers.one_shot import Shown, ShownToken, ShowOrder, show
+from b3node.workers.messages import PrepareFailed, RequestRefused
+from b3node.workers.render_prompt import RenderedPrompt, RenderedToken, RenderOrder, render_prompt
 
 UNBOUNDED: Final = 1 << 20
 """Tokens of a context, where none is configured: a prompt is shown whatever its length."""
@@ -73,9 +73,9 @@ def _chosen(model: str | None, config_file: Path | None) -> tuple[str, ModelConf
     return name, config.models[name]
 
 
-def _shown(body: bytes, name: str, config: ModelConfig) -> Shown:
+def _shown(body: bytes, name: str, config: ModelConfig) -> RenderedPrompt:
     """What the model is given. Raises `click.ClickException` if it is given nothing."""
-    order = ShowOrder(
+    order = RenderOrder(
         config.path,
         config.ctx or UNBOUNDED,
         config.thinking,
@@ -83,11 +83,11 @@ def _shown(body: bytes, name: str, config: ModelConfig) -> Shown:
         time.time(),
     )
     try:
-        answer = show(order)
+        answer = render_prompt(order)
     except EOFError:
         raise click.ClickException("The process that prepares prompts died of this request.") from None
     match answer:
-        case Refused(message=message) | PrepareFailed(reason=message):
+        case RequestRefused(message=message) | PrepareFailed(reason=message):
             raise click.ClickException(message)
     return answer
 
@@ -111,7 +111,7 @@ def _named(body: bytes, name: str) -> bytes:
     return body
 
 
-def _told(tokens: tuple[ShownToken, ...]) -> str:
+def _told(tokens: tuple[RenderedToken, ...]) -> str:
     """The prompt's text, special tokens marked; characters that several tokens make up are whole."""
     told = ""
     for special, run in groupby(tokens, key=lambda token: token.special):
@@ -123,10 +123,10 @@ def _told(tokens: tuple[ShownToken, ...]) -> str:
     return told
 
 
-def _marked(token: ShownToken) -> str:
+def _marked(token: RenderedToken) -> str:
     """A special token in brackets, and in colour on a terminal."""
     return click.style(f"{_OPEN}{token.text}{_CLOSE}", fg="cyan", bold=True)
 
 
-def _row(token: ShownToken) -> str:
+def _row(token: RenderedToken) -> str:
     return f"{token.id:>8}  {_marked(token) if token.special else repr(token.text)}"

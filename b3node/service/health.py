@@ -9,7 +9,7 @@ from typing import Final, Literal
 import msgspec
 
 from b3node.service.node import Node
-from b3node.workers.served_model import ServedModel, State
+from b3node.workers.served_model import ModelState, ServedModel
 
 PROBE_SECONDS: Final = 5.0
 """The time for preparing a prompt and for decoding one token, if the model has not done so lately."""
@@ -22,7 +22,7 @@ class ModelHealth(msgspec.Struct, frozen=True):
     """One model: the state of its engine, and whether it prepares prompts and decodes tokens."""
 
     id: str
-    state: State
+    state: ModelState
     prepares: bool
     decodes: bool
 

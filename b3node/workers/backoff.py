@@ -1,13 +1,13 @@
-"""When to start a dead child again: soon, then later and later, and at last not at all."""
+"""Pauses before the restarts of a child that crashes: longer each time, and at last no restart."""
 
 from __future__ import annotations
 
 from collections import deque
 from typing import Final
 
-LONGEST: Final = 60.0
+MAX_PAUSE_SECONDS: Final = 60.0
 """Seconds between two starts at most: 1, 2, 4 ... 60."""
-WINDOW: Final = 600.0
+CRASH_WINDOW_SECONDS: Final = 600.0
 """Seconds within which crashes are counted together."""
 
 
@@ -15,13 +15,15 @@ class Backoff:
     """Counts crashes; times are seconds of a monotonic clock.
 
     Args:
-        first: seconds before the first start; each further one doubles them.
+        first: seconds before the first restart; each further one doubles them.
         longest: seconds between two starts at most.
-        most: after so many crashes within the window the child stays down; None is never, for one that tenants'
-            input can crash: they could take the node down with it.
+        most: crashes within the window after which the child stays down; None for never, if tenants' input can crash
+            it: they could take the node down with it.
     """
 
-    def __init__(self, *, first: float = 1.0, longest: float = LONGEST, most: int | None = 5) -> None:
+    def __init__(
+        self, *, first: float = 1.0, longest: float = MAX_PAUSE_SECONDS, most: int | None = 5
+    ) -> None:
         self._first = first
         self._longest = longest
         self._most = most
@@ -29,15 +31,15 @@ class Backoff:
         self._streak = 0
 
     def crashed(self, now: float, *, lived: float) -> float | None:
-        """Seconds to wait before the next start, None to stay down; `lived` is how long it had been ready.
+        """Returns the seconds to wait before the next start, None to stay down.
 
-        A child that served for as long as the window starts the count anew.
+        `lived` is how long the child had been ready; one that served for as long as the window starts the count anew.
         """
-        if lived >= WINDOW:
+        if lived >= CRASH_WINDOW_SECONDS:
             self._crashes.clear()
             self._streak = 0
         self._crashes.append(now)
         self._streak += 1
-        if len(self._crashes) == self._most and now - self._crashes[0] <= WINDOW:
+        if len(self._crashes) == self._most and now - self._crashes[0] <= CRASH_WINDOW_SECONDS:
             return None
         return float(min(self._first * 2.0 ** min(self._streak - 1, 16), self._longest))

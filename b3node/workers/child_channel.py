@@ -1,30 +1,30 @@
-"""A child's end of the line to the front: blocking, on the socket that it was born with."""
+"""A child's end of its connection to the front: blocking, on the socket that the child was started with."""
 
 from __future__ import annotations
 
 import select
 import socket
-from collections import deque
-from collections.abc import Sequence as Many
+from collections import abc, deque
 from contextlib import suppress
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 import msgspec
 
 from b3node.workers.frames import FrameReader, frame
 
 M = TypeVar("M")
-_READ = 1 << 18
+_READ_BYTES: Final = 1 << 18
+"""Bytes taken from the socket at a time."""
 
 
-class Line(Generic[M]):
+class ChildChannel(Generic[M]):
     """Receives messages of type `M` and sends any Struct.
 
-    A front that is gone is never an error here: `receive` and `next` say so.
+    A front that is gone raises nothing: `receive` and `next` return None.
 
     Args:
-        sock: a connected stream socket; used blocking, owned by the line.
-        kind: the type (a tagged union of Structs) that arrives.
+        sock: a connected stream socket; used blocking, owned by the channel.
+        kind: the type (a tagged union of Structs) of the messages that arrive.
     """
 
     def __init__(self, sock: socket.socket, kind: type[M]) -> None:
@@ -35,8 +35,11 @@ class Line(Generic[M]):
         self._encode = msgspec.msgpack.Encoder().encode
         self._ready: deque[M] = deque()
 
-    def receive(self, *, wait: bool) -> Many[M] | None:
-        """Messages that have come; with `wait`, blocks until there is one. None when the front is gone."""
+    def receive(self, *, wait: bool) -> abc.Sequence[M] | None:
+        """Returns the messages that have arrived, or None once the front is gone.
+
+        With `wait`, blocks until there is one.
+        """
         while self._readable(wait=wait and not self._ready):
             data = self._read()
             if not data:
@@ -47,7 +50,7 @@ class Line(Generic[M]):
         return messages
 
     def next(self) -> M | None:
-        """The next message, waited for. None when the front is gone."""
+        """Returns the next message, blocking until there is one, or None once the front is gone."""
         while not self._ready:
             messages = self.receive(wait=True)
             if messages is None:
@@ -62,7 +65,7 @@ class Line(Generic[M]):
 
     def _read(self) -> bytes:
         try:
-            return self._sock.recv(_READ)
+            return self._sock.recv(_READ_BYTES)
         except ConnectionError:
             return b""
 

@@ -1,4 +1,4 @@
-"""What processes have computed, as the kernel counts it: a busy machine makes work take longer, not more."""
+"""CPU time of processes, as the kernel counts it: a busy machine makes work take longer, not more of it."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import os
 from pathlib import Path
 from typing import Final
 
-_TICKS: Final = os.sysconf("SC_CLK_TCK")
-_USER, _SYSTEM = 11, 12
-"""Where proc(5) has a process's clock ticks, counted behind its name, which may be anything."""
+_TICKS_PER_SECOND: Final = os.sysconf("SC_CLK_TCK")
+_USER_FIELD, _SYSTEM_FIELD = 11, 12
+"""Fields of proc(5)'s `stat` with a process's clock ticks, counted from the end of its name, which may be anything."""
 
 
 def cpu_seconds(pid: int, proc: Path = Path("/proc")) -> float | None:
-    """CPU seconds that a process has used so far, all its threads together.
+    """Returns the CPU seconds that a process has used so far, all its threads together.
 
-    None where the system does not tell (it does on Linux) or there is no such process; `proc` is where procfs is.
+    None without procfs (it is there on Linux) or without such a process; `proc` is where procfs is mounted.
     """
     try:
         fields = (proc / str(pid) / "stat").read_text("utf-8", "replace").rpartition(")")[2].split()
-        return (int(fields[_USER]) + int(fields[_SYSTEM])) / _TICKS
+        return (int(fields[_USER_FIELD]) + int(fields[_SYSTEM_FIELD])) / _TICKS_PER_SECOND
     except (OSError, LookupError, ValueError):
         return None

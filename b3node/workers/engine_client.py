@@ -1,9 +1,8 @@
-"""The front's view of one engine: submits, hands out what it says, notices when it is gone or hangs.
+"""The front's client of one engine: submits requests, delivers outputs, detects that the engine died or hangs.
 
-The engine is believed alive while steps arrive: it owes one for everything it was sent, and a further one as
-long as anything runs or waits. A decode that hangs below Python (a lost GPU, a spinning barrier) sends none,
-so a debt that is older than `Patience` allows ends in a kill. What clients do changes nothing about that:
-an engine that hangs is found out even if all of them leave.
+The engine counts as alive while steps arrive: it owes one for each message, and a further one while any sequence runs
+or waits. A decode that hangs below Python (a lost GPU, a spinning barrier) sends none, so an engine that owes a step
+for longer than `Timeouts` allows is killed. Clients change nothing about that: a hang is detected even if all leave.
 """
 
 from __future__ import annotations
@@ -35,30 +34,30 @@ from b3node.spans import TextSpan
 from b3node.workers.backoff import Backoff
 from b3node.workers.mailbox import Mailbox
 from b3node.workers.messages import EngineOrder
-from b3node.workers.quarantine import Suspects, digest, refused
-from b3node.workers.served_model import EngineLoad, ModelFacts, State
+from b3node.workers.quarantine import Quarantine, digest, refused
+from b3node.workers.served_model import EngineLoad, ModelFacts, ModelState
 from b3node.workers.startup import ENGINE
 from b3node.workers.supervisor import Supervisor
-from b3node.workers.timeouts import Patience
+from b3node.workers.timeouts import Timeouts
 from b3node.workers.tunables import tunables
 
 RESERVED_OUTPUT: Final = 512
 """Tokens of output that admission counts on when a request names no limit (contract: else 512)."""
-FRESH: Final = 60.0
+TOKEN_FRESH_SECONDS: Final = 60.0
 """Seconds for which a decoded token proves that the engine works."""
-DOWN_RETRY: Final = 60
+DOWN_RETRY_SECONDS: Final = 60
 """Seconds after which a client may ask again for a model that is down."""
-ALONE_RETRY: Final = 2
-"""Seconds after which a suspect may ask again whether another one is done."""
-_BLEND: Final = 0.1
-"""Weight of the newest step in the usual one."""
-_LOOKS: Final = 10.0
-"""A silence is looked at once in this part of the longest one, when it is that long; a short one less often."""
+SUSPECT_RETRY_SECONDS: Final = 2
+"""Seconds after which a suspect may ask again, when another one may have ended."""
+_NEW_STEP_WEIGHT: Final = 0.1
+"""Weight of the newest step in the usual step's duration."""
+_CHECKS_PER_SILENCE: Final = 10.0
+"""Checks of the watchdog within the longest silence, once a silence is that long; fewer within a short one."""
 _log = structlog.get_logger("b3node.workers")
 
 
 class EngineClient:
-    """One engine process of the model `model`, kept alive; every method belongs to the front's event loop."""
+    """One engine process of the model `model`, kept alive. Every method belongs to the front's event loop."""
 
     def __init__(
         self,
@@ -66,21 +65,21 @@ class EngineClient:
         order: EngineOrder,
         *,
         progress: Callable[[str, float], None],
-        patience: Patience = Patience(),  # noqa: B008 - frozen
+        timeouts: Timeouts = Timeouts(),  # noqa: B008 - frozen
     ) -> None:
-        self.state: State = "loading"
+        self.state: ModelState = "loading"
         self.facts: ModelFacts | None = None
         self._model = model
         self._limit = order.model.queue
         self._queue_seconds = order.model.queue_seconds
         self._progress = progress
-        self._patience = patience
+        self._timeouts = timeouts
         self._ids = itertools.count(1)
         self._live: dict[int, Mailbox] = {}
-        self._suspects = Suspects()
-        self._computed: dict[int, bytes] = {}
-        """The digests of what the engine has been sent and has not ended yet, whether or not anybody waits for it."""
-        self._owes_since: float | None = None
+        self._quarantine = Quarantine()
+        self._computing: dict[int, bytes] = {}
+        """Digests of the requests that the engine has and has not ended yet, including cancelled ones."""
+        self._step_due_since: float | None = None
         self._usual_step: float | None = None
         self._last_token = float("-inf")
         self._last_step: Step | None = None
@@ -94,15 +93,15 @@ class EngineClient:
             ENGINE,
             FromEngine,  # type: ignore[arg-type]  # a union is a type to msgspec
             order,
-            hear=self._hear,
-            ended=self._ended,
-            backoff=Backoff(first=patience.pause, most=patience.crashes),
+            on_message=self._on_message,
+            on_exit=self._on_exit,
+            backoff=Backoff(first=timeouts.pause, most=timeouts.crashes),
             environment=tunables(),
         )
 
     @property
     def pid(self) -> int | None:
-        """The engine's process id."""
+        """Process id of the engine."""
         return self._child.pid
 
     @property
@@ -117,7 +116,7 @@ class EngineClient:
         self._watchdog = asyncio.create_task(self._watch(), name=f"watch {self._model}")
 
     async def stop(self) -> None:
-        """Ends the process; what was under way fails."""
+        """Ends the process; requests in flight fail."""
         self.state = "stopped"
         if self._watchdog is not None:
             self._watchdog.cancel()
@@ -132,17 +131,17 @@ class EngineClient:
     def submit(
         self, prepared: Prepared, *, sampling: Sampling, max_tokens: int | None, namespace: str
     ) -> Mailbox:
-        """Hands a prompt to the engine; `max_tokens` None is until the end of the context.
+        """Submits a prompt; `max_tokens` None is until the end of the context.
 
-        Raises `Refusal`, also for what has ended engines before (see `suspects`).
+        Raises `Refusal`, also for a request in quarantine.
         """
         self.require_ready()
         known = digest(prepared)
-        self._examine(known)
+        self._check_quarantine(known)
         request, mailbox = self._submit(
             prepared, sampling=sampling, max_tokens=max_tokens, namespace=namespace
         )
-        self._computed[request] = known
+        self._computing[request] = known
         return mailbox
 
     def _submit(
@@ -154,8 +153,8 @@ class EngineClient:
         room = facts.n_ctx - prepared.prompt_tokens
         request = next(self._ids)
         mailbox = Mailbox(request, self._cancel)
-        if self._owes_since is None:
-            self._owes_since = time.monotonic()
+        if self._step_due_since is None:
+            self._step_due_since = time.monotonic()
         self._live[request] = mailbox
         self._child.send(
             Submit(
@@ -173,25 +172,25 @@ class EngineClient:
         )
         return request, mailbox
 
-    def _examine(self, request: bytes) -> None:
-        """Raises `Refusal` for a request that ends engines, and for one that may, beside another such."""
-        match self._suspects.verdict(request, self._computed.values(), time.monotonic()):
-            case "guilty":
+    def _check_quarantine(self, request: bytes) -> None:
+        """Raises `Refusal` for a request in quarantine, and for a suspect while another one is computed."""
+        match self._quarantine.verdict(request, self._computing.values(), time.monotonic()):
+            case "refuse":
                 raise refused()
             case "later":
                 raise Refusal(
                     "capacity_unavailable",
                     "The model runtime died of this request or of another one; each is tried again by itself.",
-                    retry_after=ALONE_RETRY,
+                    retry_after=SUSPECT_RETRY_SECONDS,
                 )
-            case "free":
+            case "admit":
                 pass
 
     async def probe(self, within: float) -> bool:
-        """Whether a token was decoded in the last 60 s, else whether one is decoded `within` seconds."""
+        """Returns whether a token was decoded in the last 60 s, else whether one is decoded `within` seconds."""
         if self.state != "ready":
             return False
-        if time.monotonic() - self._last_token < FRESH:
+        if time.monotonic() - self._last_token < TOKEN_FRESH_SECONDS:
             return True
         token = Prepared(tokens=(0).to_bytes(4, "little"), prompt_tokens=1)
         try:
@@ -210,9 +209,9 @@ class EngineClient:
             mailbox.cancel()
         return True
 
-    # -- what the engine says --------------------------------------------------------------------------
+    # -- messages of the engine ------------------------------------------------------------------------
 
-    def _hear(self, message: FromEngine) -> None:
+    def _on_message(self, message: FromEngine) -> None:
         match message:
             case Step():
                 self._step(message)
@@ -230,7 +229,7 @@ class EngineClient:
             self._last_token = now
         if step.running:
             usual = step.seconds if self._usual_step is None else self._usual_step
-            self._usual_step = usual + _BLEND * (step.seconds - usual)
+            self._usual_step = usual + _NEW_STEP_WEIGHT * (step.seconds - usual)
         live = self._live
         for output in step.started:
             self._deliver(live, output)
@@ -240,23 +239,23 @@ class EngineClient:
         for finished in step.finished:
             self._deliver(live, finished)
             live.pop(finished.id, None)
-            self._acquit(finished)
+            self._clear(finished)
             if finished.reason == "stop":
                 self._last_token = now
-        self._owes_since = now if live or step.running or step.waiting else None
+        self._step_due_since = now if live or step.running or step.waiting else None
 
-    def _acquit(self, finished: Finished) -> None:
-        """What comes to its end by itself does not end engines."""
-        known = self._computed.pop(finished.id, None)
+    def _clear(self, finished: Finished) -> None:
+        """Clears a request that came to its end by itself."""
+        known = self._computing.pop(finished.id, None)
         if known is not None and finished.reason in {"stop", "length", "failed"}:
-            self._suspects.answered(known)
+            self._quarantine.clear(known)
 
-    def _accuse(self) -> None:
-        """Takes all that the engine died with for suspects."""
-        guilty = self._suspects.died(set(self._computed.values()), time.monotonic())
-        self._computed.clear()
-        if guilty is not None:
-            _log.error("request_kills_engines", model=self._model, digest=guilty.hex())
+    def _record_deaths(self) -> None:
+        """Counts the engine's death for all requests that it was computing."""
+        culprit = self._quarantine.record_death(set(self._computing.values()), time.monotonic())
+        self._computing.clear()
+        if culprit is not None:
+            _log.error("request_kills_engines", model=self._model, digest=culprit.hex())
 
     def _deliver(self, live: dict[int, Mailbox], output: Started | Token | Finished) -> None:
         mailbox = live.get(output.id)
@@ -275,20 +274,20 @@ class EngineClient:
         )
         self.state = "ready"
         self._last_token = time.monotonic()
-        self._owes_since = self._usual_step = None
+        self._step_due_since = self._usual_step = None
         if self._restarted:
             _log.info("engine_is_back", model=self._model, seconds=round(ready.load_seconds, 1))
         self._child.ready()
         self.settled.set()
 
-    def _ended(self, again: bool) -> None:  # noqa: FBT001 - a callback with one argument
+    def _on_exit(self, again: bool) -> None:  # noqa: FBT001 - a callback with one argument
         if self.state != "stopped":
             self.state = "restarting" if again else "failed"
             self._load_began = time.monotonic()
         self._restarted = again
         self._last_step = None
         self.settled.set()
-        self._accuse()
+        self._record_deaths()
         self._fail_all()
 
     def _fail_all(self) -> None:
@@ -311,42 +310,45 @@ class EngineClient:
         )
 
     def _seconds_to_ready(self) -> int:
-        """An estimate from the last load, 1 to 60."""
+        """Returns an estimate from the last load, 1 to 60."""
         load = self.facts.load_seconds if self.facts is not None else 5.0
         began = self._child.next_start or self._load_began
         return max(1, min(60, round(began + load - time.monotonic() + 0.5)))
 
     async def _watch(self) -> None:
-        """Kills an engine that owes a step and says nothing."""
+        """Kills an engine that owes a step for too long."""
         while True:
-            pause = self._next_look()
+            pause = self._next_check()
             due = time.monotonic() + pause
             await asyncio.sleep(pause)
-            if self.state != "ready" or self._owes_since is None:
+            if self.state != "ready" or self._step_due_since is None:
                 continue
             now = time.monotonic()
-            self._owes_since += max(now - due, 0.0)  # while the front stood still, it could not hear either
-            if (silence := now - self._owes_since) > self._allowed_silence():
+            self._step_due_since += max(now - due, 0.0)  # the front itself stood still, and read nothing
+            if (silence := now - self._step_due_since) > self._allowed_silence():
                 self._child.kill(f"no step for {silence:.1f} s with work under way")
-                self._owes_since = None
+                self._step_due_since = None
 
-    def _next_look(self) -> float:
-        """Seconds. While steps come, a look is due seldom: it wakes the process and costs as much as a token."""
-        longest, since = self._patience.silence, self._owes_since
+    def _next_check(self) -> float:
+        """Returns the seconds until the next check.
+
+        Checks are rare while steps arrive: each wakes the process and costs as much as a token.
+        """
+        longest, since = self._timeouts.silence, self._step_due_since
         left = longest if since is None else longest - (time.monotonic() - since)
-        return max(left / 2, longest / _LOOKS)
+        return max(left / 2, longest / _CHECKS_PER_SILENCE)
 
     def _allowed_silence(self) -> float:
-        patience, usual = self._patience, self._usual_step
+        timeouts, usual = self._timeouts, self._usual_step
         if usual is None:
-            return patience.silence_most
-        return min(max(patience.silence, patience.silence_steps * usual), patience.silence_most)
+            return timeouts.silence_most
+        return min(max(timeouts.silence, timeouts.silence_steps * usual), timeouts.silence_most)
 
 
 def down(model: str) -> Refusal:
-    """The answer for a model that cannot be served until somebody has looked after it."""
+    """Returns the refusal for a model that stays down until an operator acts."""
     return Refusal(
         "infer_backend_unavailable",
-        f"The model runtime of {model} could not be started; retry in {DOWN_RETRY} s.",
-        retry_after=DOWN_RETRY,
+        f"The model runtime of {model} could not be started; retry in {DOWN_RETRY_SECONDS} s.",
+        retry_after=DOWN_RETRY_SECONDS,
     )

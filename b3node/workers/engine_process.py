@@ -1,4 +1,4 @@
-"""The engine child: loads the model it is ordered to, then runs the engine's loop until the front is gone."""
+"""The engine child: loads the model of its order, then runs the engine's loop until the front is gone."""
 
 from __future__ import annotations
 
@@ -17,52 +17,52 @@ from b3node.engine.schedule.token_budget import TokenBudget
 from b3node.llama.grammar import Grammars
 from b3node.llama.model import LoadError, Model
 from b3node.llama.vocab import Vocabulary
-from b3node.workers.child_channel import Line
+from b3node.workers.child_channel import ChildChannel
 from b3node.workers.messages import EngineOrder, ToEngineProcess
 from b3node.workers.spawn import inherit
 from b3node.workers.startup import freeze
 
-GAP_CPU, GAP_GPU = 0.150, 0.050
-"""Seconds a prompt may make a running stream wait, when the configuration does not say."""
+GAP_SECONDS_CPU, GAP_SECONDS_GPU = 0.150, 0.050
+"""Seconds that a running stream may pause for a prompt, if `token_gap` is not configured."""
 
 
 class _Tables:
-    """What the loop needs of a vocabulary beside the scheduler; there once `read` has returned."""
+    """Tables of a vocabulary for the loop; complete once `read` has returned."""
 
     grammars: Grammars
     token_table: TokenTable
     jump: JumpForward
 
     def read(self, vocabulary: Vocabulary) -> None:
-        """Makes all of it."""
+        """Makes all tables."""
         self.grammars, self.token_table = Grammars(vocabulary), _token_table(vocabulary)
         self.jump = JumpForward(partial(vocabulary.tokenize, continues=True), self.token_table)
 
 
 def main() -> None:
-    """The process's whole life. Exits with 1 when the model cannot be loaded."""
-    line: Line[EngineOrder | ToEngine] = Line(inherit(sys.argv), ToEngineProcess)  # type: ignore[arg-type]  # a union is a type to msgspec
-    order = line.next()
+    """Runs the process's whole life. Exits with 1 if the model cannot be loaded."""
+    channel: ChildChannel[EngineOrder | ToEngine] = ChildChannel(inherit(sys.argv), ToEngineProcess)  # type: ignore[arg-type]  # a union is a type to msgspec
+    order = channel.next()
     if not isinstance(order, EngineOrder):
         return
     config = order.model
     began, tables = time.monotonic(), _Tables()
     try:
-        model = Model.load(config.path, config, lambda share: line.send(Loading(share)), tables.read)
+        model = Model.load(config.path, config, lambda share: channel.send(Loading(share)), tables.read)
     except LoadError as error:
-        line.send(LoadFailed(str(error)))
+        channel.send(LoadFailed(str(error)))
         sys.exit(1)
     loop = Loop(
         _scheduler(model, config),
         model.backend,
-        line,
+        channel,
         time.monotonic,
         tables.grammars.constrain,
         tables.token_table,
         tables.jump,
     )
     freeze()
-    line.send(_ready(model, time.monotonic() - began))
+    channel.send(_ready(model, time.monotonic() - began))
     loop.run()
 
 
@@ -79,14 +79,14 @@ def _ready(model: Model, seconds: float) -> Ready:
 
 
 def _token_table(vocabulary: Vocabulary) -> TokenTable:
-    """The vocabulary's tables for guides."""
+    """Returns the vocabulary's tables for guides."""
     texts = {special.id: special.text for special in vocabulary.specials}
     controls = [special.id for special in vocabulary.specials if special.kind != "user_defined"]
     return TokenTable(vocabulary.pieces, texts, controls, vocabulary.eog)
 
 
 def _scheduler(model: Model, options: EngineOptions) -> Scheduler:
-    gap = options.token_gap or (GAP_GPU if model.offloaded else GAP_CPU)
+    gap = options.token_gap or (GAP_SECONDS_GPU if model.offloaded else GAP_SECONDS_CPU)
     limits = EngineLimits(
         n_ctx=model.n_ctx,
         cells=model.cells,

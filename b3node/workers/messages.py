@@ -1,4 +1,4 @@
-"""The first message to a child: what it is to load and how; and what a prepare worker is asked and answers."""
+"""Messages between the front and its children, besides the engine's own (`engine.messages`)."""
 
 from __future__ import annotations
 
@@ -13,72 +13,85 @@ from b3node.prompt.traits import Traits
 
 
 class EngineOrder(msgspec.Struct, frozen=True, tag="engine_order", array_like=True):
-    """The model that an engine is to serve."""
+    """The first message to an engine: the model that it is to serve."""
 
     model: ModelConfig
+    """The model's file and all its options."""
 
 
 class PrepareOrder(msgspec.Struct, frozen=True, tag="prepare_order"):
-    """Which vocabulary and template a prepare worker is to load."""
+    """The first message to a prepare worker: the model whose vocabulary and template it is to load."""
 
     path: str
+    """The model's file."""
     thinking: Budgets = Budgets()
+    """Most tokens of thinking for each effort."""
 
 
-class Ask(msgspec.Struct, frozen=True, tag="ask"):
-    """Prepare a request for a context of `n_ctx` tokens; `now` is the moment that templates see, in seconds since 1970."""
+class PrepareRequest(msgspec.Struct, frozen=True, tag="prepare"):
+    """A request to prepare."""
 
     request: Request
+    """The client's request."""
     now: float
+    """The time that templates see, in seconds since 1970."""
     n_ctx: int
+    """Tokens of the context."""
 
 
 class PrepareReady(msgspec.Struct, frozen=True, tag="prepare_ready"):
-    """The worker has loaded; `traits` are what its template shows of the model."""
+    """The worker has loaded."""
 
     traits: Traits
+    """The model's traits, found by probing its template."""
 
 
 class PrepareFailed(msgspec.Struct, frozen=True, tag="prepare_failed"):
-    """The worker cannot serve; `reason` is for the operator's log."""
+    """The worker cannot serve this model."""
 
     reason: str
+    """For the operator's log."""
 
 
-class Answer(msgspec.Struct, frozen=True, tag="answer"):
+class PreparedAnswer(msgspec.Struct, frozen=True, tag="prepared"):
     """A prepared prompt."""
 
     prepared: Prepared
+    """The prompt as tokens, with all that the engine needs."""
 
 
-class Refused(msgspec.Struct, frozen=True, tag="refused"):
-    """A `Refusal`, as it crosses the line."""
+class RequestRefused(msgspec.Struct, frozen=True, tag="refused"):
+    """A `Refusal` as a message."""
 
     code: Code
+    """The error's code."""
     message: str
+    """The error's text, for the client."""
     param: str | None
+    """The parameter at fault."""
 
 
-class Broke(msgspec.Struct, frozen=True, tag="broke"):
-    """A bug showed while a request was prepared; `trace` is for the operator's log, never for a client."""
+class PrepareCrashed(msgspec.Struct, frozen=True, tag="crashed"):
+    """A bug in the worker; it lives on."""
 
     trace: str
+    """The traceback, for the operator's log, never for a client."""
 
 
-FromPrepare = PrepareReady | PrepareFailed | Answer | Refused | Broke
-ToPrepare = PrepareOrder | Ask
+FromPrepare = PrepareReady | PrepareFailed | PreparedAnswer | RequestRefused | PrepareCrashed
+ToPrepare = PrepareOrder | PrepareRequest
 ToEngineProcess = EngineOrder | ToEngine
 
 __all__ = [
-    "Answer",
-    "Ask",
-    "Broke",
     "EngineOrder",
     "FromPrepare",
+    "PrepareCrashed",
     "PrepareFailed",
     "PrepareOrder",
     "PrepareReady",
-    "Refused",
+    "PrepareRequest",
+    "PreparedAnswer",
+    "RequestRefused",
     "ToEngineProcess",
     "ToPrepare",
 ]

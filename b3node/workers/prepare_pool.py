@@ -1,7 +1,7 @@
-"""The front's view of a model's prepare workers: one request a worker at a time, each on a short leash.
+"""The front's client of a model's prepare workers: one request a worker at a time, bounded in CPU time.
 
-A request that outlives its budget costs its worker, and only that request fails; the others wait in the
-pool's queue, which is bounded by the requests that the node admits.
+A request that exceeds its budget costs its worker, and only that request fails; the others wait in the pool's queue,
+which is bounded by the requests that the node admits.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from b3node.prompt.traits import Traits
 from b3node.workers.backoff import Backoff
 from b3node.workers.cputime import cpu_seconds
 from b3node.workers.messages import (
-    Answer,
-    Ask,
-    Broke,
     FromPrepare,
+    PrepareCrashed,
+    PreparedAnswer,
     PrepareFailed,
     PrepareOrder,
     PrepareReady,
-    Refused,
+    PrepareRequest,
+    RequestRefused,
 )
-from b3node.workers.quarantine import Suspects, digest, refused
+from b3node.workers.quarantine import Quarantine, digest, refused
 from b3node.workers.startup import PREPARE
 from b3node.workers.supervisor import Supervisor
-from b3node.workers.timeouts import Patience
+from b3node.workers.timeouts import Timeouts
 
-_PAUSE: Final = 1.0
-"""Seconds between two starts at most: what clients send must not keep a model from working for longer."""
-_LOOK: Final = 0.02
-"""Seconds between two looks at what a process has computed at least; the kernel counts in hundredths."""
-_FRESH: Final = 5.0
+_MAX_PAUSE_SECONDS: Final = 1.0
+"""Seconds between two starts at most: clients' requests must not stop a model for longer."""
+_MIN_CHECK_SECONDS: Final = 0.02
+"""Seconds between two readings of a process's CPU time at least; the kernel counts in hundredths."""
+_ANSWER_FRESH_SECONDS: Final = 5.0
 """Seconds for which an answer proves that prompts can be prepared."""
 _TRIAL: Final = Request(model="", input=(Message("user", (TextPart("Hello"),)),))
 _log = structlog.get_logger("b3node.workers")
@@ -59,21 +59,21 @@ class WorkerDiedError(Refusal):
 
 
 class PrepareWorker:
-    """One prepare process; `ask` must not be called again before it has returned."""
+    """One prepare process. `ask` must not be called again before it has returned."""
 
-    def __init__(self, model: str, number: int, order: PrepareOrder, patience: Patience) -> None:
+    def __init__(self, model: str, number: int, order: PrepareOrder, timeouts: Timeouts) -> None:
         self.ready = asyncio.Event()
         """Set while it can be asked."""
         self.settled = asyncio.Event()
         """Set once its first start is over, one way or the other."""
         self.failed = False
-        """Whether it has never been ready and has ended: something is wrong with the model, not with a request."""
+        """Whether it has ended without ever having been ready: the model is at fault, not a request."""
         self.answered = float("-inf")
-        """When it last gave a client's answer (monotonic seconds)."""
+        """Time of its last answer to a client (monotonic seconds)."""
         self.traits: Traits | None = None
-        """What it said of the model when it was ready first."""
+        """The model's traits, once it has been ready."""
         self._model = model
-        self._patience = patience
+        self._timeouts = timeouts
         self._served = self._over = False
         self._answer: asyncio.Future[Prepared] | None = None
         self._child: Supervisor[FromPrepare] = Supervisor(
@@ -81,15 +81,17 @@ class PrepareWorker:
             PREPARE,
             FromPrepare,  # type: ignore[arg-type]  # a union is a type to msgspec
             order,
-            hear=self._hear,
-            ended=self._ended,
-            backoff=Backoff(first=min(patience.pause, _PAUSE), longest=_PAUSE, most=None),
-            load_within=patience.prepare_load,
+            on_message=self._on_message,
+            on_exit=self._on_exit,
+            backoff=Backoff(
+                first=min(timeouts.pause, _MAX_PAUSE_SECONDS), longest=_MAX_PAUSE_SECONDS, most=None
+            ),
+            load_within=timeouts.prepare_load,
         )
 
     @property
     def pid(self) -> int | None:
-        """The worker's process id."""
+        """Process id of the worker."""
         return self._child.pid
 
     def start(self) -> None:
@@ -97,7 +99,7 @@ class PrepareWorker:
         self._child.start()
 
     def retry(self) -> None:
-        """Starts a process again that has given up; does nothing to any other."""
+        """Starts the process again if it has given up."""
         if self._over:
             self._over = self.failed = False
             self.settled.clear()
@@ -108,29 +110,29 @@ class PrepareWorker:
         await self._child.stop()
 
     async def ask(self, request: Request, n_ctx: int) -> Prepared:
-        """The prompt prepared for a context of `n_ctx` tokens; a process that takes too long for it is killed.
+        """Returns the prompt for a context of `n_ctx` tokens; kills a process that takes too long for it.
 
-        What computes for too long is refused as too much; where the machine had no time for it, it may come again.
+        A request that computes for too long is refused; one that the machine had no time for may be sent again.
 
         Raises:
             Refusal: the request cannot be prepared, or the process died under it.
             PrepareError: a bug.
         """
         self._answer = asyncio.get_running_loop().create_future()
-        size = self._child.send(Ask(request, time.time(), n_ctx))
-        budget = self._patience.prepare + self._patience.prepare_megabyte * size / 1e6
+        size = self._child.send(PrepareRequest(request, time.time(), n_ctx))
+        budget = self._timeouts.prepare + self._timeouts.prepare_megabyte * size / 1e6
         try:
             return await self._answered(self._answer, budget)
         finally:
             self._answer = None
 
     async def _answered(self, answer: asyncio.Future[Prepared], budget: float) -> Prepared:
-        """What the process answers, unless it computes for `budget` seconds, or waits too long for the CPU."""
-        end = time.monotonic() + budget * self._patience.prepare_starved
+        """Returns the answer, unless the process computes for `budget` seconds or waits too long for the CPU."""
+        end = time.monotonic() + budget * self._timeouts.prepare_starved
         before = self._computed()
         used, left = 0.0, budget
         while used < budget and left > 0.0:
-            await asyncio.wait({answer}, timeout=max(min(budget - used, left), _LOOK))
+            await asyncio.wait({answer}, timeout=max(min(budget - used, left), _MIN_CHECK_SECONDS))
             if answer.done():
                 return answer.result()
             left = end - time.monotonic()
@@ -140,10 +142,10 @@ class PrepareWorker:
         raise _too_much() if used >= budget else _starved()
 
     def _computed(self) -> float | None:
-        """CPU seconds of the process so far; None where that is not known."""
+        """Returns the CPU seconds of the process so far; None if unknown."""
         return cpu_seconds(self.pid) if self.pid is not None else None
 
-    def _hear(self, message: FromPrepare) -> None:
+    def _on_message(self, message: FromPrepare) -> None:
         match message:
             case PrepareReady(traits=traits):
                 self.traits = traits
@@ -154,16 +156,16 @@ class PrepareWorker:
             case PrepareFailed(reason=reason):
                 _log.error("prompts_cannot_be_prepared", model=self._model, reason=reason)
                 self._child.give_up()
-            case Broke(trace=trace):
+            case PrepareCrashed(trace=trace):
                 self._break_off(PrepareError(trace))
-            case Answer(prepared=prepared) if self._answer is not None and not self._answer.done():
+            case PreparedAnswer(prepared=prepared) if self._answer is not None and not self._answer.done():
                 self.answered = time.monotonic()
                 self._answer.set_result(prepared)
-            case Refused(code=code, message=words, param=param):
+            case RequestRefused(code=code, message=words, param=param):
                 self.answered = time.monotonic()
                 self._break_off(Refusal(code, words, param=param))
 
-    def _ended(self, again: bool) -> None:  # noqa: FBT001 - a callback with one argument
+    def _on_exit(self, again: bool) -> None:  # noqa: FBT001 - a callback with one argument
         self._over = not again
         self.ready.clear()
         self.failed = not self._served
@@ -184,28 +186,28 @@ class PreparePool:
         order: PrepareOrder,
         *,
         size: int,
-        patience: Patience = Patience(),  # noqa: B008 - frozen
+        timeouts: Timeouts = Timeouts(),  # noqa: B008 - frozen
     ) -> None:
-        self.workers = [PrepareWorker(model, number, order, patience) for number in range(size)]
-        self._patience = patience
+        self.workers = [PrepareWorker(model, number, order, timeouts) for number in range(size)]
+        self._timeouts = timeouts
         self._idle: asyncio.Queue[PrepareWorker] = asyncio.Queue()
         self._work: set[asyncio.Task[Prepared]] = set()
-        self._suspects = Suspects()
+        self._quarantine = Quarantine()
         for worker in self.workers:
             self._idle.put_nowait(worker)
 
     @property
     def failed(self) -> bool:
-        """Whether no worker can prepare anything, nor ever could."""
+        """Whether no worker can prepare prompts, nor ever could."""
         return all(worker.failed for worker in self.workers)
 
     @property
     def traits(self) -> Traits | None:
-        """What the template shows of the model; None before a worker has been ready."""
+        """The model's traits; None before a worker has been ready."""
         return next((worker.traits for worker in self.workers if worker.traits), None)
 
     async def settle(self) -> None:
-        """Waits until every worker's first start is over, well or not."""
+        """Waits until every worker's first start is over, whether it succeeded or not."""
         await asyncio.gather(*(worker.settled.wait() for worker in self.workers))
 
     def start(self) -> None:
@@ -223,29 +225,29 @@ class PreparePool:
         await asyncio.gather(*(worker.stop() for worker in self.workers))
 
     async def prepare(self, request: Request, n_ctx: int) -> Prepared:
-        """The request's prompt for a context of `n_ctx` tokens, made by the next free worker.
+        """Returns the request's prompt for a context of `n_ctx` tokens, made by the next free worker.
 
-        Raises what `PrepareWorker.ask` does, and `Refusal` for a request that workers have died of.
+        Raises as `PrepareWorker.ask` does, and `Refusal` for a request in quarantine.
         """
-        if self._suspects and self._suspects.verdict(digest(request), (), time.monotonic()) == "guilty":
+        if self._quarantine and self._quarantine.verdict(digest(request), (), time.monotonic()) == "refuse":
             raise refused()
         try:
-            async with asyncio.timeout(self._patience.worker):
+            async with asyncio.timeout(self._timeouts.worker):
                 worker = await self._idle.get()
         except TimeoutError:
             raise busy("The node is busy preparing other prompts.") from None
-        # Whoever asked may leave; the worker is free again only when it has answered.
+        # The client may leave, but the worker is free again only once it has answered.
         work = asyncio.create_task(self._ask(worker, request, n_ctx))
         self._work.add(work)
         work.add_done_callback(self._done)
         return await asyncio.shield(work)
 
     async def probe(self, within: float, n_ctx: int) -> bool:
-        """Whether a worker that is up has answered in the last seconds, else whether one answers `within` seconds.
+        """Returns whether a worker that is up answered in the last seconds, else whether one answers `within` seconds.
 
-        A template that refuses what it is tried with answers too.
+        A template that refuses the trial request counts as an answer.
         """
-        fresh = time.monotonic() - _FRESH
+        fresh = time.monotonic() - _ANSWER_FRESH_SECONDS
         if any(worker.ready.is_set() and worker.answered > fresh for worker in self.workers):
             return True
         try:
@@ -259,22 +261,22 @@ class PreparePool:
 
     async def _ask(self, worker: PrepareWorker, request: Request, n_ctx: int) -> Prepared:
         try:
-            async with asyncio.timeout(self._patience.worker):
+            async with asyncio.timeout(self._timeouts.worker):
                 await worker.ready.wait()
             prepared = await worker.ask(request, n_ctx)
         except TimeoutError:
             raise busy("The node is busy preparing other prompts.") from None
         except WorkerDiedError:
-            self._suspects.died((digest(request),), time.monotonic())  # nothing else was in its hands
+            self._quarantine.record_death((digest(request),), time.monotonic())  # it had no other request
             raise
         finally:
             self._idle.put_nowait(worker)
-        if self._suspects:
-            self._suspects.answered(digest(request))
+        if self._quarantine:
+            self._quarantine.clear(digest(request))
         return prepared
 
     def _done(self, work: asyncio.Task[Prepared]) -> None:
-        """Forgets a finished piece of work; looks at its failure, which nobody may be waiting for any more."""
+        """Forgets a finished task; retrieves its exception, because its client may have left."""
         self._work.discard(work)
         if not work.cancelled():
             work.exception()

@@ -1,12 +1,12 @@
-"""Which requests are suspected of ending the processes that work on them, so that one that does cannot take a model down.
+"""Quarantine of requests that end the processes that compute them, so that one of them cannot take a model down.
 
-An engine that dies does not say why, and all that it was sent are under suspicion alike. Each is counted: how many
-deaths it has been in since it was last answered. Whoever has been in two of them, and in more than any other of the last
-one, is held guilty for a while and refused. Where several have been in as many, none is, but from then on only one of
-them is let in at a time, so that the next death tells which.
+An engine that dies gives no reason, so all requests that it computed are suspects alike. For each, the deaths that it
+was in since it was last answered are counted. A request that was in two of them, and in more than any other of the last
+one, is refused for a while. If several were in as many, none is refused, but only one of them is admitted at a time, so
+that the next death tells them apart.
 
-Invariants: a request that is answered is suspected no longer; nobody is held guilty of a single death, nor of one that
-another request explains as well; what is remembered is bounded, and forgotten after `SECONDS`.
+Invariants: an answer clears a request; no request is refused for a single death, nor for one that another request
+explains as well; the number of requests remembered is bounded, and each is forgotten after `QUARANTINE_SECONDS`.
 """
 
 from __future__ import annotations
@@ -22,76 +22,84 @@ from b3node.contract.request import Request
 from b3node.errors import Refusal
 from b3node.prompt.prepared import Prepared
 
-GUILTY: Final = 2
-"""Deaths that a request may have been in at most."""
-SECONDS: Final = 600.0
-"""How long a suspicion lasts, and how long a guilty request is refused: as long as crashes are counted together
+QUARANTINE_DEATHS: Final = 2
+"""Deaths of processes after which a request is a suspect."""
+QUARANTINE_SECONDS: Final = 600.0
+"""Seconds that a death is held against a request, and that it is refused: as long as crashes are counted together
 (see `backoff`)."""
-MOST: Final = 1024
-"""Requests that are remembered; far more than an engine takes at once."""
+MAX_REQUESTS: Final = 1024
+"""Requests that are remembered; far more than an engine computes at once."""
 
-Verdict = Literal["free", "later", "guilty"]
-"""Of a request that is to be computed: it may, it may when another suspect is done, or not for a while."""
+Verdict = Literal["admit", "later", "refuse"]
+"""Of a request: admit it, admit it once another suspect has ended, or refuse it for a while."""
 
 
 def digest(request: Request | Prepared) -> bytes:
-    """What tells a request from others, before it is prepared or behind that: its content, whoever sent it."""
+    """Returns the identity of a request, before or after it is prepared: its content, of any client."""
     return blake2b(msgspec.msgpack.encode(request), digest_size=16).digest()
 
 
 def refused() -> Refusal:
-    """The answer to a guilty request."""
+    """Returns the answer to a request in quarantine."""
+    minutes = QUARANTINE_SECONDS / 60
     return Refusal(
         "internal",
-        f"The model runtime died of this request repeatedly; it is refused for {SECONDS / 60:.0f} minutes.",
+        f"The model runtime died of this request repeatedly; it is refused for {minutes:.0f} minutes.",
     )
 
 
-class _Suspicion(NamedTuple):
+class _Record(NamedTuple):
+    """The deaths of a request, forgotten at `until`."""
+
     deaths: int
     until: float
-    guilty: bool = False
+    refused: bool = False
 
 
-_NONE: Final = _Suspicion(0, 0.0)
+_NO_DEATHS: Final = _Record(0, 0.0)
 
 
-class Suspects:
-    """What is known of requests, by their digests; times are seconds of a monotonic clock."""
+class Quarantine:
+    """Deaths by the digests of requests; times are seconds of a monotonic clock."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[bytes, _Suspicion] = OrderedDict()
+        self._records: OrderedDict[bytes, _Record] = OrderedDict()
 
     def __len__(self) -> int:
-        return len(self._known)
+        return len(self._records)
 
-    def verdict(self, request: bytes, computed: Collection[bytes], now: float) -> Verdict:
-        """What is to become of a request, beside those that are being `computed`."""
-        suspicion = self._of(request, now)
-        if suspicion.guilty:
-            return "guilty"
-        others = (other for other in computed if other != request)
-        if suspicion.deaths >= GUILTY and any(self._of(other, now).deaths >= GUILTY for other in others):
+    def verdict(self, request: bytes, computing: Collection[bytes], now: float) -> Verdict:
+        """Returns the verdict on a request, given those that are `computing`."""
+        record = self._record(request, now)
+        if record.refused:
+            return "refuse"
+        others = (other for other in computing if other != request)
+        if record.deaths >= QUARANTINE_DEATHS and any(
+            self._record(other, now).deaths >= QUARANTINE_DEATHS for other in others
+        ):
             return "later"
-        return "free"
+        return "admit"
 
-    def died(self, computed: Collection[bytes], now: float) -> bytes | None:
-        """An engine died of something while it computed these. The one that is guilty from now on, if there is one."""
-        deaths = {request: self._of(request, now).deaths + 1 for request in computed}
+    def record_death(self, computing: Collection[bytes], now: float) -> bytes | None:
+        """Counts a process's death for the requests that it was computing.
+
+        Returns the one that is refused from now on, if any.
+        """
+        deaths = {request: self._record(request, now).deaths + 1 for request in computing}
         most = max(deaths.values(), default=0)
-        prime = [request for request, count in deaths.items() if count == most]
-        guilty = prime[0] if most >= GUILTY and len(prime) == 1 else None
+        suspects = [request for request, count in deaths.items() if count == most]
+        culprit = suspects[0] if most >= QUARANTINE_DEATHS and len(suspects) == 1 else None
         for request, count in deaths.items():
-            self._known[request] = _Suspicion(count, now + SECONDS, guilty=request == guilty)
-            self._known.move_to_end(request)
-        while len(self._known) > MOST:
-            self._known.popitem(last=False)
-        return guilty
+            self._records[request] = _Record(count, now + QUARANTINE_SECONDS, refused=request == culprit)
+            self._records.move_to_end(request)
+        while len(self._records) > MAX_REQUESTS:
+            self._records.popitem(last=False)
+        return culprit
 
-    def answered(self, request: bytes) -> None:
-        """A request came to its end, and the engine lives."""
-        self._known.pop(request, None)
+    def clear(self, request: bytes) -> None:
+        """Forgets the deaths of a request: it was answered."""
+        self._records.pop(request, None)
 
-    def _of(self, request: bytes, now: float) -> _Suspicion:
-        suspicion = self._known.get(request, _NONE)
-        return suspicion if suspicion.until > now else _NONE
+    def _record(self, request: bytes, now: float) -> _Record:
+        record = self._records.get(request, _NO_DEATHS)
+        return record if record.until > now else _NO_DEATHS

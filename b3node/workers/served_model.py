@@ -1,11 +1,12 @@
-"""What the front sees of a model that child processes serve: the seam between service and workers.
+"""The front's view of a model that child processes serve: the seam between service and workers.
 
-The service knows these Protocols only, so its tests need no child process; `fleet` has the real thing.
+The service knows these Protocols only, so its tests need no child process; `fleet` implements them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import abc
+from collections.abc import Callable
 from typing import Literal, Protocol
 
 import msgspec
@@ -15,72 +16,80 @@ from b3node.engine.messages import Finished, Sampling, Started, Token
 from b3node.prompt.prepared import Prepared
 from b3node.prompt.traits import Traits
 
-State = Literal["loading", "ready", "restarting", "failed", "stopped"]
+ModelState = Literal["loading", "ready", "restarting", "failed", "stopped"]
 """`failed`: the model cannot be loaded or crashed too often, and stays down until the node is restarted."""
 
 
 class ModelFacts(msgspec.Struct, frozen=True):
-    """What is known of a served model once its engine is ready. Counts are tokens and sequences."""
+    """Facts of a served model, known once its engine is ready."""
 
     n_ctx: int
+    """Tokens of one sequence."""
     n_ctx_train: int
+    """Tokens of the context that the model was trained with."""
     n_parallel: int
+    """Sequences that run at once."""
     n_vocab: int
+    """Tokens of the vocabulary."""
     device: str
+    """Where it computes, for people."""
     description: str
+    """llama.cpp's description of the model."""
     load_seconds: float
+    """Seconds that its load took."""
 
 
 class EngineLoad(msgspec.Struct, frozen=True):
     """The sequences in an engine at the end of its last step."""
 
     running: int
+    """Sequences with a slot."""
     waiting: int
+    """Sequences in the queue."""
 
 
 Output = Started | Token | Finished
 
 
 class Generation(Protocol):
-    """One submitted sequence, as a source of what the engine says of it."""
+    """One submitted sequence, as a source of its outputs."""
 
     async def take(self) -> tuple[Output, ...]:
-        """Everything that has arrived since the last call, at least one, in the order of arrival.
+        """Returns the outputs that arrived since the last call, at least one, in order.
 
-        After `Finished` nothing more comes. Raises `Refusal` `infer_backend_unavailable` when the engine
-        died under it.
+        None comes after `Finished`. Raises `Refusal` `infer_backend_unavailable` if the engine died under it.
         """
         ...
 
-    async def listen(self, hear: Callable[[Sequence[Output]], bool]) -> None:
-        """Calls `hear` with everything as it arrives, until it has heard enough and returns False.
+    async def listen(self, feed: Callable[[abc.Sequence[Output]], bool]) -> None:
+        """Calls `feed` with outputs as they arrive, until it returns False.
 
-        It is called from within what brings the news, so it must not block; what it raises is raised here, and
-        is for it alone. What it has not heard is kept. Raises `Refusal` as `take` does; may return early.
+        It is called while a message is being received, so it must not block; its errors are raised here and reach
+        nothing else. Outputs that it was not called with are kept. Raises `Refusal` as `take` does; may return early.
         """
         ...
 
     def cancel(self) -> None:
-        """Gives the sequence up: its cells are free at the engine's next step. Idempotent."""
+        """Cancels the sequence: its cells are free at the engine's next step. Idempotent."""
         ...
 
 
 class ServedModel(Protocol):
-    """A configured model and the processes behind it."""
+    """A configured model with its processes."""
 
     @property
     def id(self) -> str:
-        """The name that requests use."""
+        """Name that requests use."""
         ...
 
     @property
-    def state(self) -> State:
-        """Where its engine stands now."""
+    def state(self) -> ModelState:
+        """State of its engine."""
         ...
 
     @property
     def facts(self) -> ModelFacts | None:
-        """What the engine said when it became ready last; None before the first time."""
+        """Facts of the last time that the engine became ready; None before the first."""
         ...
 
     @property
@@ -90,17 +99,17 @@ class ServedModel(Protocol):
 
     @property
     def traits(self) -> Traits | None:
-        """What its template shows of it; None before a prepare worker has been ready."""
+        """Traits that its template shows; None before a prepare worker has been ready."""
         ...
 
     @property
     def max_request_bytes(self) -> int:
-        """The largest request body that this model takes, in bytes."""
+        """Bytes of the largest request body that this model takes."""
         ...
 
     @property
     def created(self) -> int:
-        """When the model file was made, in seconds since 1970."""
+        """Time of the model file, in seconds since 1970."""
         ...
 
     def require_ready(self) -> None:
@@ -108,22 +117,22 @@ class ServedModel(Protocol):
         ...
 
     async def prepare(self, request: Request) -> Prepared:
-        """The request's prompt as tokens, made by a prepare worker. Raises `Refusal`."""
+        """Returns the request's prompt as tokens, made by a prepare worker. Raises `Refusal`."""
         ...
 
     def submit(
         self, prepared: Prepared, *, sampling: Sampling, max_tokens: int | None, namespace: str
     ) -> Generation:
-        """Hands a prompt to the engine; `max_tokens` None is until the end of the context.
+        """Submits a prompt to the engine; `max_tokens` None is until the end of the context.
 
         Raises `Refusal` (backend unavailable, or capacity).
         """
         ...
 
     async def prepares(self, within: float) -> bool:
-        """Whether a prompt was prepared in the last seconds, else whether one is `within` seconds."""
+        """Returns whether a prompt was prepared in the last seconds, else whether one is `within` seconds."""
         ...
 
     async def probe(self, within: float) -> bool:
-        """Whether a real token was decoded in the last 60 s, else whether one is `within` seconds."""
+        """Returns whether a real token was decoded in the last 60 s, else whether one is `within` seconds."""
         ...

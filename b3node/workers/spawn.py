@@ -1,8 +1,8 @@
-"""Starts child processes that die with their parent, and is their first step.
+"""Starts child processes that die with their parent, and runs their first step.
 
-A child gets one end of a socket pair and nothing else of the parent's: no other descriptor, no terminal
-signals (a Ctrl-C reaches the front alone, which drains). It ends when the socket does, and the kernel kills
-it when the parent is killed (`PR_SET_PDEATHSIG`, Linux).
+A child gets one end of a socket pair and nothing else of the parent's: no other descriptor, no terminal signals (a
+Ctrl-C reaches the front alone, which drains). It ends when the socket does, and the kernel kills it when the parent is
+killed (`PR_SET_PDEATHSIG`, Linux).
 """
 
 from __future__ import annotations
@@ -13,41 +13,50 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from types import MappingProxyType
 from typing import Final
 
 _PR_SET_PDEATHSIG: Final = 1
 """prctl(2), Linux."""
+STACK_BYTES: Final = 256 * 1024 * 1024
+"""Stack of `large_stack_thread`; address space only, until it is used."""
 
 Child = tuple[subprocess.Popen[bytes], socket.socket]
 """A process and the parent's end of its socket."""
 
 _ahead: Final[dict[tuple[str, frozenset[tuple[str, str]]], Child]] = {}
-"""Children that nobody has asked for yet, by what they run and with which variables."""
+"""Children that were started ahead and not taken yet, by module and variables."""
 
 
 def spawn(module: str, *, environment: Mapping[str, str] = MappingProxyType({})) -> Child:
-    """Runs `python -m module` as a child, unless one was started ahead. Returns the process and our end of its socket.
+    """Runs `python -m module` as a child, or takes the one that was started ahead.
 
-    Modules are looked for where they are installed, not in the directory that the node was started in.
-    `environment` is what the child gets beside the parent's variables.
+    Modules are found where they are installed, not in the directory that the node was started in.
+
+    Args:
+        module: the module's full name.
+        environment: variables of the child besides the parent's.
+
+    Raises:
+        OSError: the machine has no room for another process.
     """
     return _ahead.pop(_key(module, environment), None) or _started(module, environment)
 
 
 def spawn_ahead(module: str, *, environment: Mapping[str, str] = MappingProxyType({})) -> None:
-    """Starts a child for the next `spawn` with the same arguments, so that it imports while its order is made out.
+    """Starts a child for the next `spawn` with the same arguments, so that it imports before its order is known.
 
-    Does nothing where the machine has no room for one: whoever asks for it is told.
+    Does nothing if the machine has no room for one: that `spawn` will raise.
     """
     with suppress(OSError):
         _ahead[_key(module, environment)] = _started(module, environment)
 
 
 def abandon() -> None:
-    """Ends the children that were started ahead and asked for by nobody."""
+    """Ends the children that were started ahead and not taken."""
     while _ahead:
         _, (process, sock) = _ahead.popitem()
         sock.close()
@@ -73,7 +82,7 @@ def _started(module: str, environment: Mapping[str, str]) -> Child:
 
 
 def inherit(argv: list[str]) -> socket.socket:
-    """In the child: ties its life to the parent's and gives its end of the socket.
+    """Returns the child's end of the socket and ties the child's life to the parent's.
 
     `argv` are the arguments that `spawn` gave: the descriptor and the parent's process id.
     """
@@ -83,3 +92,14 @@ def inherit(argv: list[str]) -> socket.socket:
     if os.getppid() != parent:
         sys.exit(0)
     return socket.socket(fileno=descriptor)
+
+
+def large_stack_thread(work: Callable[..., None], *args: object) -> threading.Thread:
+    """Starts `work(*args)` on a thread with a large stack: some tokenizers recurse once a character."""
+    before = threading.stack_size(STACK_BYTES)
+    try:
+        thread = threading.Thread(target=work, args=args, name="work")
+        thread.start()
+    finally:
+        threading.stack_size(before)
+    return thread

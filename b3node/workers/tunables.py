@@ -1,7 +1,7 @@
-"""What an engine needs before its first instruction: memory in huge pages.
+"""Variables that an engine needs from its first instruction: glibc is to take its memory in huge pages.
 
 A step reads all weights, so with pages of 4 KiB it waits for their addresses as well: 5 % of a step on a virtual
-machine. Most systems give huge pages to programs that ask, and glibc asks when it is told to.
+machine. Most systems give huge pages to programs that ask, and glibc asks if `GLIBC_TUNABLES` says so.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 
 
 def tunables() -> dict[str, str]:
-    """The variables that make glibc ask for huge pages; none where the operator has spoken of that."""
+    """Returns the variables; none if the operator has set glibc's use of huge pages."""
     given = os.environ.get("GLIBC_TUNABLES", "")
     if "glibc.malloc.hugetlb" in given:
         return {}

@@ -12,7 +12,7 @@ from b3node.engine.messages import Finished, FinishReason, Sampling, Started, To
 from b3node.errors import Refusal
 from b3node.prompt.prepared import Prepared
 from b3node.prompt.traits import Traits
-from b3node.workers.served_model import EngineLoad, ModelFacts, Output, State
+from b3node.workers.served_model import EngineLoad, ModelFacts, ModelState, Output
 
 MODEL = "tests/echo"
 
@@ -119,13 +119,13 @@ class FakeModel:
         self,
         *scripts: Sequence[Step],
         name: str = MODEL,
-        state: State = "ready",
+        state: ModelState = "ready",
         n_ctx: int = 64,
         max_request_bytes: int = 100_000,
         prompt_tokens: int = 7,
     ) -> None:
         self.id = name
-        self.state: State = state
+        self.state: ModelState = state
         self.max_request_bytes = max_request_bytes
         self.created = 1_700_000_000
         self.traits: Traits | None = Traits(True, "turn", "template", True, True, "switch")

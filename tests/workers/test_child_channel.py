@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from b3node.workers.child_channel import Line
+from b3node.workers.child_channel import ChildChannel
 from b3node.workers.frames import frame
 
 
@@ -16,11 +16,11 @@ class Word(msgspec.Struct, frozen=True):
 
 
 @pytest.fixture
-def pair() -> Iterator[tuple[Line[Word], socket.socket]]:
-    """A child's line, and the front's end of it."""
+def pair() -> Iterator[tuple[ChildChannel[Word], socket.socket]]:
+    """A child's channel, and the front's end of it."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        yield Line(theirs, Word), ours
+        yield ChildChannel(theirs, Word), ours
 
 
 def say(front: socket.socket, *texts: str) -> None:
@@ -29,41 +29,41 @@ def say(front: socket.socket, *texts: str) -> None:
 
 def test_what_has_come_is_received_at_once(pair) -> None:
     """Without waiting there may be nothing; with waiting there is something."""
-    line, front = pair
+    channel, front = pair
 
-    assert line.receive(wait=False) == ()
+    assert channel.receive(wait=False) == ()
     say(front, "a", "b")
-    assert line.receive(wait=True) == (Word("a"), Word("b"))
-    assert line.receive(wait=False) == ()
+    assert channel.receive(wait=True) == (Word("a"), Word("b"))
+    assert channel.receive(wait=False) == ()
 
 
 def test_messages_are_taken_one_by_one(pair) -> None:
     """`next` keeps those that came along with the first."""
-    line, front = pair
+    channel, front = pair
     say(front, "a", "b")
 
-    assert [line.next(), line.next()] == [Word("a"), Word("b")]
-    assert line.receive(wait=False) == ()
+    assert [channel.next(), channel.next()] == [Word("a"), Word("b")]
+    assert channel.receive(wait=False) == ()
 
 
 def test_a_front_that_closes_is_gone(pair) -> None:
     """The end of the line is told as None, to those who wait and to those who do not."""
-    line, front = pair
+    channel, front = pair
     front.close()
 
-    assert line.receive(wait=False) is None
-    assert line.receive(wait=True) is None
-    assert line.next() is None
+    assert channel.receive(wait=False) is None
+    assert channel.receive(wait=True) is None
+    assert channel.next() is None
 
 
 def test_a_child_may_go_on_talking_to_a_front_that_is_gone(pair) -> None:
     """Sending does not raise; the child learns from its next `receive` that it is over."""
-    line, front = pair
+    channel, front = pair
     front.close()
 
-    line.send(Word("x" * 1_000_000))
-    line.send(Word("y"))
-    assert line.receive(wait=False) is None
+    channel.send(Word("x" * 1_000_000))
+    channel.send(Word("y"))
+    assert channel.receive(wait=False) is None
 
 
 def test_a_front_that_is_reset_is_gone() -> None:
@@ -75,4 +75,4 @@ def test_a_front_that_is_reset_is_gone() -> None:
             front.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             front.close()
 
-            assert Line(theirs, Word).next() is None
+            assert ChildChannel(theirs, Word).next() is None

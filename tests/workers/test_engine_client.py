@@ -12,10 +12,10 @@ import pytest
 
 from b3node.config import ModelConfig
 from b3node.engine.messages import Step
-from b3node.workers.engine_client import DOWN_RETRY, EngineClient
+from b3node.workers.engine_client import DOWN_RETRY_SECONDS, EngineClient
 from b3node.workers.messages import EngineOrder
 from b3node.workers.served_model import EngineLoad
-from b3node.workers.timeouts import Patience
+from b3node.workers.timeouts import Timeouts
 from tests.nodes import Answer, RunningFleet, running_fleet, slay, until
 from tests.zoo.zoo import Zoo
 
@@ -125,7 +125,7 @@ def test_an_engine_that_owes_nothing_may_be_silent(node: RunningFleet) -> None:
     """Once all is said, no silence is too long."""
     node.post("m", max_output_tokens=2)
 
-    until(lambda: node.model("m").engine._owes_since is None, "nothing is owed")
+    until(lambda: node.model("m").engine._step_due_since is None, "nothing is owed")
 
 
 def test_a_probe_decodes_a_token(node: RunningFleet) -> None:
@@ -152,7 +152,7 @@ def test_a_probe_fails_with_its_engine(node: RunningFleet) -> None:
 
 def test_an_engine_that_dies_again_and_again_is_given_up(endless: Path) -> None:
     """After so many crashes it stays down; the front lives on and says so."""
-    with running_fleet({"m": endless}, patience=Patience(pause=0.0, crashes=2)) as node:
+    with running_fleet({"m": endless}, timeouts=Timeouts(pause=0.0, crashes=2)) as node:
         first = node.engine("m")
         slay(first)
         until(lambda: node.model("m").engine.pid not in {first, None}, "it is started again")
@@ -160,14 +160,14 @@ def test_an_engine_that_dies_again_and_again_is_given_up(endless: Path) -> None:
         until(lambda: node.model("m").state == "failed", "the engine is given up")
 
         answer = node.post("m")
-        assert (answer.status, answer.headers["retry-after"]) == (503, str(DOWN_RETRY))
+        assert (answer.status, answer.headers["retry-after"]) == (503, str(DOWN_RETRY_SECONDS))
         assert node.get("/healthz").status == 200
 
 
 @pytest.fixture(scope="module")
 def impatient(endless: Path) -> Iterator[RunningFleet]:
     """A node that takes two seconds of silence for death; a busy machine may cause shorter ones."""
-    with running_fleet({"m": endless}, patience=Patience(silence=2.0, pause=0.0, crashes=1000)) as running:
+    with running_fleet({"m": endless}, timeouts=Timeouts(silence=2.0, pause=0.0, crashes=1000)) as running:
         yield running
 
 
@@ -211,10 +211,10 @@ def test_a_request_that_hangs_engines_is_found_out_even_if_its_client_leaves(nod
     assert node.post("m", "go on", max_output_tokens=2).text == "on and "
 
 
-def unstarted(patience: Patience) -> EngineClient:
+def unstarted(timeouts: Timeouts) -> EngineClient:
     """A client whose engine never starts, to be told what an engine says."""
     order = EngineOrder(ModelConfig(path="x.gguf", queue=1, queue_seconds=1.0))
-    return EngineClient("m", order, progress=lambda _m, _s: None, patience=patience)
+    return EngineClient("m", order, progress=lambda _m, _s: None, timeouts=timeouts)
 
 
 def step(seconds: float, *, running: int = 1) -> Step:
@@ -223,26 +223,26 @@ def step(seconds: float, *, running: int = 1) -> Step:
 
 def test_how_long_an_engine_may_be_silent_depends_on_its_usual_step() -> None:
     """The longest time until its first step; then some of its usual steps, within bounds."""
-    client = unstarted(Patience(silence=10.0, silence_steps=20.0, silence_most=60.0))
+    client = unstarted(Timeouts(silence=10.0, silence_steps=20.0, silence_most=60.0))
     assert client._allowed_silence() == 60.0
 
-    client._hear(step(0.01))
+    client._on_message(step(0.01))
     assert client._allowed_silence() == 10.0
     for _ in range(100):
-        client._hear(step(1.0))
+        client._on_message(step(1.0))
     assert 19.0 < client._allowed_silence() < 20.0
     for _ in range(100):
-        client._hear(step(30.0))
+        client._on_message(step(30.0))
     assert client._allowed_silence() == 60.0
 
 
 def test_the_load_of_the_last_step_is_kept_until_the_engine_ends() -> None:
     """Sequences that run and that wait; nothing is known before the first step of an engine."""
-    client = unstarted(Patience())
+    client = unstarted(Timeouts())
     loads = [client.load]
-    client._hear(step(0.01, running=3))
+    client._on_message(step(0.01, running=3))
     loads.append(client.load)
-    client._ended(again=True)
+    client._on_exit(again=True)
     loads.append(client.load)
 
     assert loads == [None, EngineLoad(running=3, waiting=0), None]
@@ -250,33 +250,33 @@ def test_the_load_of_the_last_step_is_kept_until_the_engine_ends() -> None:
 
 def test_a_silence_is_looked_at_more_often_the_longer_it_is() -> None:
     """Never later than it could be too long by a tenth; and seldom while nothing is owed, or steps come."""
-    client = unstarted(Patience(silence=100.0))
-    assert client._next_look() == 50.0
+    client = unstarted(Timeouts(silence=100.0))
+    assert client._next_check() == 50.0
 
-    client._hear(step(0.01))
-    assert client._owes_since is not None
-    assert 45.0 < client._next_look() <= 50.0
-    client._owes_since -= 80.0
-    assert 9.9 < client._next_look() <= 10.0
-    client._owes_since -= 1000.0
-    assert client._next_look() == 10.0
+    client._on_message(step(0.01))
+    assert client._step_due_since is not None
+    assert 45.0 < client._next_check() <= 50.0
+    client._step_due_since -= 80.0
+    assert 9.9 < client._next_check() <= 10.0
+    client._step_due_since -= 1000.0
+    assert client._next_check() == 10.0
 
 
 def test_an_engine_that_runs_something_owes_a_step_to_nobody_too() -> None:
     """A client that has left is still being computed until the engine says that it is not."""
-    client = unstarted(Patience())
+    client = unstarted(Timeouts())
 
-    client._hear(step(0.01))
-    assert client._owes_since is not None
-    client._hear(step(0.01, running=0))
-    assert client._owes_since is None
+    client._on_message(step(0.01))
+    assert client._step_due_since is not None
+    client._on_message(step(0.01, running=0))
+    assert client._step_due_since is None
 
 
 async def stands_still(client: EngineClient) -> list[str]:
     """Why the watchdog kills an engine that owes a step, when the front itself stands still for a while."""
     killed: list[str] = []
     client._child.kill = lambda reason, **_: killed.append(reason)  # type: ignore[method-assign]  # no child here
-    client._hear(step(0.01))
+    client._on_message(step(0.01))
     client.state = "ready"
     watching = asyncio.create_task(client._watch())
     await asyncio.sleep(0)
@@ -288,6 +288,6 @@ async def stands_still(client: EngineClient) -> list[str]:
 
 def test_a_front_that_stood_still_does_not_blame_the_engine() -> None:
     """What the engine said meanwhile is still unread, so its silence is not counted."""
-    client = unstarted(Patience(silence=0.5, silence_most=0.5))
+    client = unstarted(Timeouts(silence=0.5, silence_most=0.5))
 
     assert asyncio.run(stands_still(client)) == []

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from b3node.workers.engine_client import DOWN_RETRY
-from b3node.workers.timeouts import Patience
+from b3node.workers.engine_client import DOWN_RETRY_SECONDS
+from b3node.workers.timeouts import Timeouts
 from tests.nodes import RunningFleet, running_fleet, until
 from tests.zoo.zoo import Zoo
 
@@ -76,7 +76,7 @@ def broken(zoo: Zoo, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runni
     hello = zoo.scripted(HELLO)
     models = {"hello": hello, **broken_files(hello, tmp_path_factory.mktemp("broken"))}
     models["template"] = zoo.scripted(HELLO, template="{% if %}")
-    with running_fleet(models, patience=Patience(pause=0.0, crashes=2)) as running:
+    with running_fleet(models, timeouts=Timeouts(pause=0.0, crashes=2)) as running:
         yield running
 
 
@@ -107,7 +107,7 @@ def test_a_model_that_cannot_be_loaded_is_given_up(broken: RunningFleet, name: s
 
     assert states[name] == "failed"
     assert states["hello"] == "ready"
-    assert broken.post(name).headers["retry-after"] == str(DOWN_RETRY)
+    assert broken.post(name).headers["retry-after"] == str(DOWN_RETRY_SECONDS)
 
 
 def test_a_node_with_a_broken_model_is_not_ready(broken: RunningFleet) -> None:
@@ -130,7 +130,7 @@ def test_a_model_file_that_comes_late_is_served(zoo: Zoo, tmp_path: Path) -> Non
     prompts.
     """
     path = tmp_path / "late.gguf"
-    with running_fleet({"late": path}, patience=Patience(pause=0.2, crashes=50)) as running:
+    with running_fleet({"late": path}, timeouts=Timeouts(pause=0.2, crashes=50)) as running:
         until(lambda: running.model("late")._pool.failed, "the file is found missing")
         assert running.model("late").state != "failed"
         (tmp_path / "whole").write_bytes(zoo.scripted(HELLO).read_bytes())

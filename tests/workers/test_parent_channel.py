@@ -8,8 +8,8 @@ import msgspec
 import pytest
 import uvloop
 
-from b3node.workers.frames import LARGEST, FrameError, frame
-from b3node.workers.parent_channel import Link
+from b3node.workers.frames import MAX_PAYLOAD_BYTES, FrameError, frame
+from b3node.workers.parent_channel import ParentChannel
 
 LOOPS = [asyncio.new_event_loop, uvloop.new_event_loop]
 
@@ -31,20 +31,20 @@ def test_messages_go_both_ways_in_order(loop: Callable[[], asyncio.AbstractEvent
     async def main() -> None:
         ours, theirs = socket.socketpair()
         with theirs:
-            link = await Link.over(ours, Word, lambda word: heard.append(word.text))
-            size = link.send(Word("one"))
+            channel = await ParentChannel.over(ours, Word, lambda word: heard.append(word.text))
+            size = channel.send(Word("one"))
             assert theirs.recv(1000) == frame(msgspec.msgpack.encode(Word("one")))
             assert size == len(frame(msgspec.msgpack.encode(Word("one"))))
             for text in "abc":
                 theirs.sendall(frame(msgspec.msgpack.encode(Word(text))))
         async with asyncio.timeout(60):
-            await link.closed.wait()
+            await channel.closed.wait()
 
     run(loop, main())
     assert heard == ["a", "b", "c"]
 
 
-@pytest.mark.parametrize("data", [frame(b"\xc1"), frame(b"\x01"), (LARGEST + 1).to_bytes(4, "big")])
+@pytest.mark.parametrize("data", [frame(b"\xc1"), frame(b"\x01"), (MAX_PAYLOAD_BYTES + 1).to_bytes(4, "big")])
 @pytest.mark.parametrize("loop", LOOPS)
 def test_what_is_no_message_closes_the_link(
     loop: Callable[[], asyncio.AbstractEventLoop], data: bytes
@@ -56,10 +56,10 @@ def test_what_is_no_message_closes_the_link(
         asyncio.get_running_loop().set_exception_handler(lambda _loop, context: raised.append(context))
         ours, theirs = socket.socketpair()
         with theirs:
-            link = await Link.over(ours, Word, lambda _word: None)
+            channel = await ParentChannel.over(ours, Word, lambda _word: None)
             theirs.sendall(data)
             async with asyncio.timeout(60):
-                await link.closed.wait()
+                await channel.closed.wait()
             assert theirs.recv(1) == b""
 
     run(loop, main())
@@ -71,10 +71,10 @@ def test_nothing_is_sent_to_a_child_that_is_gone() -> None:
 
     async def main() -> None:
         ours, theirs = socket.socketpair()
-        link = await Link.over(ours, Word, lambda _word: None)
+        channel = await ParentChannel.over(ours, Word, lambda _word: None)
         theirs.close()
-        await link.closed.wait()
-        link.send(Word("too late"))
+        await channel.closed.wait()
+        channel.send(Word("too late"))
 
     asyncio.run(main())
 
@@ -85,10 +85,10 @@ def test_a_message_over_the_bound_is_refused_here() -> None:
     async def main() -> None:
         ours, theirs = socket.socketpair()
         with theirs:
-            link = await Link.over(ours, Word, lambda _word: None)
+            channel = await ParentChannel.over(ours, Word, lambda _word: None)
             with pytest.raises(FrameError):
-                link.send(Word("x" * LARGEST))
-            link.close()
-            await link.closed.wait()
+                channel.send(Word("x" * MAX_PAYLOAD_BYTES))
+            channel.close()
+            await channel.closed.wait()
 
     asyncio.run(main())

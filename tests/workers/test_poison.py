@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from b3node.workers import engine_client
-from b3node.workers.timeouts import Patience
+from b3node.workers.timeouts import Timeouts
 from tests.nodes import Answer, RunningFleet, running_fleet
 from tests.workers.mortal_engine import POISON
 from tests.zoo.zoo import Zoo
@@ -26,7 +26,7 @@ def node(zoo: Zoo, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunningFleet]:
     monkeypatch.setattr(engine_client, "ENGINE", "tests.workers.mortal_engine")
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     path = zoo.scripted([b"on ", b"and ", b"on "], end=0, n_layer=16)
-    with running_fleet({"m": path}, patience=Patience(pause=0.0), parallel=8) as running:
+    with running_fleet({"m": path}, timeouts=Timeouts(pause=0.0), parallel=8) as running:
         yield running
 
 

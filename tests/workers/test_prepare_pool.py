@@ -15,9 +15,9 @@ from b3node.contract.request import Message, Request, TextPart
 from b3node.errors import BUSY_RETRY_SECONDS, Refusal
 from b3node.prompt.prepared import Prepared
 from b3node.workers import prepare_pool, supervisor
-from b3node.workers.messages import Broke, PrepareOrder
+from b3node.workers.messages import PrepareCrashed, PrepareOrder
 from b3node.workers.prepare_pool import PrepareError, PreparePool
-from b3node.workers.timeouts import Patience
+from b3node.workers.timeouts import Timeouts
 from tests.nodes import is_alive, slay
 from tests.zoo.zoo import Zoo
 
@@ -42,8 +42,8 @@ def text_of(prepared: Prepared) -> str:
 
 
 @asynccontextmanager
-async def pool(path: Path, patience: Patience, size: int = 1) -> AsyncIterator[PreparePool]:
-    workers = PreparePool("m", PrepareOrder(str(path)), size=size, patience=patience)
+async def pool(path: Path, timeouts: Timeouts, size: int = 1) -> AsyncIterator[PreparePool]:
+    workers = PreparePool("m", PrepareOrder(str(path)), size=size, timeouts=timeouts)
     workers.start()
     try:
         async with asyncio.timeout(60):
@@ -77,7 +77,7 @@ def run(main: Awaitable[None]) -> None:
 @pytest.fixture(autouse=True)
 def no_grace(monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker in an endless loop need not be waited for when its pool is stopped."""
-    monkeypatch.setattr(supervisor, "GRACE", 0.05)
+    monkeypatch.setattr(supervisor, "GRACE_SECONDS", 0.05)
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +89,7 @@ def test_a_worker_writes_and_tokenizes(model: Path) -> None:
     """A request comes back as the tokens of what the template wrote."""
 
     async def main() -> None:
-        async with pool(model, Patience()) as workers:
+        async with pool(model, Timeouts()) as workers:
             prepared = await workers.prepare(saying("Hello!"), 4096)
             assert text_of(prepared) == "Hello!"
             assert prepared.prompt_tokens == 6
@@ -106,7 +106,7 @@ def test_a_worker_that_is_killed_takes_only_its_request_with_it(model: Path) -> 
     """
 
     async def main() -> None:
-        async with pool(model, Patience(prepare=60.0, pause=0.0)) as workers:
+        async with pool(model, Timeouts(prepare=60.0, pause=0.0)) as workers:
             first = workers.workers[0].pid
             doomed = asyncio.ensure_future(workers.prepare(saying(ENDLESS), 4096))
             waiting = asyncio.ensure_future(workers.prepare(saying("Hello!"), 4096))
@@ -137,7 +137,7 @@ def test_a_request_that_ends_its_worker_again_is_refused(model: Path) -> None:
         return caught.value
 
     async def main() -> None:
-        async with pool(model, Patience(prepare=60.0, pause=0.0)) as workers:
+        async with pool(model, Timeouts(prepare=60.0, pause=0.0)) as workers:
             assert (await killed(workers, ENDLESS)).code == "infer_backend_unavailable"
             assert text_of(await workers.prepare(saying("Hello!"), 4096)) == "Hello!"
             assert (await killed(workers, ENDLESS)).code == "infer_backend_unavailable"
@@ -155,10 +155,10 @@ def test_a_request_over_its_budget_is_refused_and_its_worker_replaced(
     """The client hears that its input is to blame; the next request finds a new worker, which was started at
     once and not after the pause for crashes.
     """
-    monkeypatch.setattr(prepare_pool, "_PAUSE", 3600.0)
+    monkeypatch.setattr(prepare_pool, "_MAX_PAUSE_SECONDS", 3600.0)
 
     async def main() -> None:
-        async with pool(model, Patience(prepare=1.0, pause=3600.0)) as workers:
+        async with pool(model, Timeouts(prepare=1.0, pause=3600.0)) as workers:
             first = workers.workers[0].pid
             with pytest.raises(Refusal) as caught:
                 await workers.prepare(saying(ENDLESS), 4096)
@@ -176,7 +176,7 @@ def test_a_request_that_the_machine_has_no_time_for_is_told_to_come_back(model: 
     """
 
     async def main() -> None:
-        async with pool(model, Patience(prepare=0.4, pause=3600.0)) as workers:
+        async with pool(model, Timeouts(prepare=0.4, pause=3600.0)) as workers:
             first = workers.workers[0].pid
             assert first is not None
             await hold(first)
@@ -203,7 +203,7 @@ def test_a_worker_that_waits_for_the_machine_is_waited_for(model: Path) -> None:
     """What counts is what it has computed, however long that lasts."""
 
     async def main() -> None:
-        async with pool(model, Patience(prepare=0.5, prepare_starved=1000.0)) as workers:
+        async with pool(model, Timeouts(prepare=0.5, prepare_starved=1000.0)) as workers:
             first = workers.workers[0].pid
             assert first is not None
             await hold(first)
@@ -223,7 +223,7 @@ def test_where_nobody_knows_what_was_computed_the_clock_decides(
     monkeypatch.setattr(prepare_pool, "cpu_seconds", lambda _: None)
 
     async def main() -> None:
-        async with pool(model, Patience(prepare=0.2)) as workers:
+        async with pool(model, Timeouts(prepare=0.2)) as workers:
             with pytest.raises(Refusal) as caught:
                 await workers.prepare(saying(ENDLESS), 4096)
             assert (caught.value.code, caught.value.param) == ("invalid_request", "input")
@@ -237,7 +237,7 @@ def test_a_probe_prepares_a_prompt(model: Path) -> None:
     """
 
     async def main() -> None:
-        async with pool(model, Patience(prepare=60.0, pause=3600.0)) as workers:
+        async with pool(model, Timeouts(prepare=60.0, pause=3600.0)) as workers:
             worker = workers.workers[0]
             assert await workers.probe(30.0, 4096)
             assert worker.pid is not None
@@ -260,16 +260,16 @@ def test_a_template_that_takes_only_some_requests_prepares_prompts(zoo: Zoo) -> 
         path = zoo.scripted(
             [b"Hello"], template="{{ messages[0]['content'] if messages[0]['content'] != 'Hello' }}"
         )
-        async with pool(path, Patience(prepare=60.0)) as workers:
+        async with pool(path, Timeouts(prepare=60.0)) as workers:
             assert await workers.probe(30.0, 4096)
 
-        async with pool(path, Patience(prepare=60.0)) as workers:
+        async with pool(path, Timeouts(prepare=60.0)) as workers:
             worker = workers.workers[0]
             assert worker.pid is not None
             await hold(worker.pid)
             probing = asyncio.ensure_future(workers.probe(30.0, 4096))
             await soon(lambda: worker._answer)
-            worker._hear(Broke("Traceback ..."))
+            worker._on_message(PrepareCrashed("Traceback ..."))
             assert not await probing
             os.kill(worker.pid, signal.SIGCONT)
 
@@ -280,7 +280,7 @@ def test_a_large_request_has_a_larger_budget(model: Path) -> None:
     """Every megabyte buys time, whatever part of the request it is in."""
 
     async def main() -> None:
-        async with pool(model, Patience(prepare=0.0, prepare_megabyte=60_000.0)) as workers:
+        async with pool(model, Timeouts(prepare=0.0, prepare_megabyte=60_000.0)) as workers:
             assert text_of(await workers.prepare(saying("Hello! " * 100), 4096)) == "Hello! " * 100
 
     run(main())
@@ -290,7 +290,7 @@ def test_a_request_over_the_memory_is_refused(model: Path) -> None:
     """A worker's memory is bounded, so what needs more fails alone, and the worker goes on."""
 
     async def main() -> None:
-        async with pool(model, Patience(prepare=60.0)) as workers:
+        async with pool(model, Timeouts(prepare=60.0)) as workers:
             first = workers.workers[0].pid
             with pytest.raises(Refusal) as caught:
                 await workers.prepare(saying(HUGE), 4096)
@@ -305,7 +305,7 @@ def test_a_client_that_leaves_does_not_free_a_busy_worker(model: Path) -> None:
     """The next request waits until the worker has answered, so nobody gets somebody else's prompt."""
 
     async def main() -> None:
-        async with pool(model, Patience(prepare=60.0, pause=0.0)) as workers:
+        async with pool(model, Timeouts(prepare=60.0, pause=0.0)) as workers:
             first = workers.workers[0].pid
             left = asyncio.ensure_future(workers.prepare(saying(ENDLESS), 4096))
             await soon(lambda: workers.workers[0]._answer)
@@ -324,7 +324,7 @@ def test_waiting_for_a_worker_is_bounded(model: Path) -> None:
     """Whoever cannot be taken in time is told to come back."""
 
     async def main() -> None:
-        async with pool(model, Patience(prepare=60.0, worker=0.1)) as workers:
+        async with pool(model, Timeouts(prepare=60.0, worker=0.1)) as workers:
             busy = asyncio.ensure_future(workers.prepare(saying(ENDLESS), 4096))
             await soon(lambda: workers.workers[0]._answer)
             with pytest.raises(Refusal) as caught:
@@ -342,7 +342,7 @@ def test_two_workers_prepare_side_by_side(model: Path) -> None:
     """A request that takes long holds up its own worker only."""
 
     async def main() -> None:
-        async with pool(model, Patience(prepare=60.0), size=2) as workers:
+        async with pool(model, Timeouts(prepare=60.0), size=2) as workers:
             busy = asyncio.ensure_future(workers.prepare(saying(ENDLESS), 4096))
             assert text_of(await workers.prepare(saying("Hello!"), 4096)) == "Hello!"
             assert not busy.done()
@@ -356,7 +356,7 @@ def test_a_template_that_does_not_compile_fails_the_model(zoo: Zoo) -> None:
 
     async def main() -> None:
         path = zoo.scripted([b"Hello"], template="{% if %}")
-        async with pool(path, Patience()) as workers:
+        async with pool(path, Timeouts()) as workers:
             keeping = workers.workers[0]._child._task
             assert workers.failed
             assert keeping is not None
@@ -372,7 +372,7 @@ def test_a_template_that_does_not_end_fails_the_model(zoo: Zoo) -> None:
 
     async def main() -> None:
         path = zoo.scripted([b"Hello"], template=NEVER_READY)
-        async with pool(path, Patience(prepare_load=2.0)) as workers:
+        async with pool(path, Timeouts(prepare_load=2.0)) as workers:
             assert workers.failed
 
     run(main())
@@ -382,10 +382,10 @@ def test_a_bug_in_preparing_is_told_as_one(model: Path) -> None:
     """What a worker says of a bug is raised, for the log; it costs one request and not the worker."""
 
     async def main() -> None:
-        async with pool(model, Patience(prepare=60.0)) as workers:
+        async with pool(model, Timeouts(prepare=60.0)) as workers:
             asked = asyncio.ensure_future(workers.prepare(saying(ENDLESS), 4096))
             await soon(lambda: workers.workers[0]._answer)
-            workers.workers[0]._hear(Broke("Traceback ..."))
+            workers.workers[0]._on_message(PrepareCrashed("Traceback ..."))
             with pytest.raises(PrepareError, match="Traceback"):
                 await asked
 

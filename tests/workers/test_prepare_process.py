@@ -12,10 +12,16 @@ import pytest
 from b3node.contract.request import Message, Request, TextPart
 from b3node.errors import Refusal
 from b3node.workers.frames import FrameReader, frame
-from b3node.workers.messages import Ask, Broke, PrepareFailed, PrepareOrder, Refused
+from b3node.workers.messages import (
+    PrepareCrashed,
+    PrepareFailed,
+    PrepareOrder,
+    PrepareRequest,
+    RequestRefused,
+)
 from b3node.workers.prepare_process import _answer, _work
 
-ASK = Ask(Request(model="m", input=(Message("user", (TextPart("hi"),)),)), now=0.0, n_ctx=64)
+ASK = PrepareRequest(Request(model="m", input=(Message("user", (TextPart("hi"),)),)), now=0.0, n_ctx=64)
 
 
 class Failing:
@@ -36,14 +42,14 @@ def test_a_refusal_crosses_the_line_as_it_is() -> None:
     """Code, words and path are the client's to hear."""
     refusal = Refusal("context_length_exceeded", "Too long.", param="input")
 
-    assert answer(refusal) == Refused("context_length_exceeded", "Too long.", "input")
+    assert answer(refusal) == RequestRefused("context_length_exceeded", "Too long.", "input")
 
 
 def test_a_lack_of_memory_is_the_requests_fault() -> None:
     """The worker's memory is bounded by its parent, so whoever exceeds it asked for too much."""
     refused = answer(MemoryError())
 
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, RequestRefused)
     assert (refused.code, refused.param) == ("invalid_request", "input")
 
 
@@ -51,7 +57,7 @@ def test_a_bug_is_told_with_its_trace_and_survived() -> None:
     """Anything else is ours; the front logs it and tells the client nothing but the request's id."""
     broke = answer(KeyError("lost"))
 
-    assert isinstance(broke, Broke)
+    assert isinstance(broke, PrepareCrashed)
     assert "KeyError: 'lost'" in broke.trace
 
 

@@ -2,76 +2,76 @@ from __future__ import annotations
 
 from hypothesis import given, strategies as st
 
-from b3node.workers.quarantine import MOST, SECONDS, Suspects
+from b3node.workers.quarantine import MAX_REQUESTS, QUARANTINE_SECONDS, Quarantine
 
 POISON, OTHER, THIRD = b"poison", b"other", b"third"
 
 
-def died(suspects: Suspects, *rounds: set[bytes]) -> list[bytes | None]:
+def died(quarantine: Quarantine, *rounds: set[bytes]) -> list[bytes | None]:
     """Who is found guilty at each of several deaths."""
-    return [suspects.died(computed, 0.0) for computed in rounds]
+    return [quarantine.record_death(computed, 0.0) for computed in rounds]
 
 
 def test_the_only_request_of_two_deaths_is_guilty() -> None:
     """It is refused from then on, and all others go free."""
-    suspects = Suspects()
+    quarantine = Quarantine()
 
-    assert died(suspects, {POISON}, {POISON}) == [None, POISON]
-    assert suspects.verdict(POISON, [], 0.0) == "guilty"
-    assert suspects.verdict(OTHER, [], 0.0) == "free"
+    assert died(quarantine, {POISON}, {POISON}) == [None, POISON]
+    assert quarantine.verdict(POISON, [], 0.0) == "refuse"
+    assert quarantine.verdict(OTHER, [], 0.0) == "admit"
 
 
 def test_the_only_common_request_of_two_deaths_is_guilty() -> None:
     """What was in one of them alone is not."""
-    suspects = Suspects()
+    quarantine = Quarantine()
 
-    assert died(suspects, {POISON, OTHER}, {THIRD, POISON}) == [None, POISON]
-    assert suspects.verdict(OTHER, [THIRD], 0.0) == suspects.verdict(THIRD, [OTHER], 0.0) == "free"
+    assert died(quarantine, {POISON, OTHER}, {THIRD, POISON}) == [None, POISON]
+    assert quarantine.verdict(OTHER, [THIRD], 0.0) == quarantine.verdict(THIRD, [OTHER], 0.0) == "admit"
 
 
 def test_where_two_explain_both_deaths_neither_is_guilty_but_each_is_tried_without_the_other() -> None:
     """The next death tells which of them it was."""
-    suspects = Suspects()
+    quarantine = Quarantine()
 
-    assert died(suspects, {POISON, OTHER}, {POISON, OTHER}) == [None, None]
-    assert suspects.verdict(POISON, [THIRD], 0.0) == "free"
-    assert suspects.verdict(OTHER, [THIRD, POISON], 0.0) == "later"
-    assert died(suspects, {POISON, THIRD}) == [POISON]
-    assert suspects.verdict(OTHER, [THIRD], 0.0) == "free"
+    assert died(quarantine, {POISON, OTHER}, {POISON, OTHER}) == [None, None]
+    assert quarantine.verdict(POISON, [THIRD], 0.0) == "admit"
+    assert quarantine.verdict(OTHER, [THIRD, POISON], 0.0) == "later"
+    assert died(quarantine, {POISON, THIRD}) == [POISON]
+    assert quarantine.verdict(OTHER, [THIRD], 0.0) == "admit"
 
 
 def test_an_answer_clears() -> None:
     """What was computed to its end is not what kills, and its earlier deaths are not held against it."""
-    suspects = Suspects()
-    died(suspects, {POISON})
-    suspects.answered(POISON)
+    quarantine = Quarantine()
+    died(quarantine, {POISON})
+    quarantine.clear(POISON)
 
-    assert died(suspects, {POISON}) == [None]
+    assert died(quarantine, {POISON}) == [None]
 
 
 def test_a_request_that_comes_twice_is_one() -> None:
     """The same one beside itself explains nothing else."""
-    suspects = Suspects()
-    died(suspects, {POISON, OTHER}, {POISON, OTHER})
+    quarantine = Quarantine()
+    died(quarantine, {POISON, OTHER}, {POISON, OTHER})
 
-    assert suspects.verdict(POISON, [POISON], 0.0) == "free"
+    assert quarantine.verdict(POISON, [POISON], 0.0) == "admit"
 
 
 def test_suspicions_and_guilt_are_forgotten() -> None:
     """After some minutes a request may try again."""
-    suspects = Suspects()
-    suspects.died({POISON, OTHER}, 0.0)
-    suspects.died({POISON}, 1.0)
+    quarantine = Quarantine()
+    quarantine.record_death({POISON, OTHER}, 0.0)
+    quarantine.record_death({POISON}, 1.0)
 
-    assert suspects.verdict(POISON, [], SECONDS) == "guilty"
-    assert suspects.verdict(POISON, [], SECONDS + 2.0) == "free"
-    assert suspects.died({OTHER}, SECONDS) is None
-    assert suspects.died({POISON}, SECONDS + 2.0) is None
+    assert quarantine.verdict(POISON, [], QUARANTINE_SECONDS) == "refuse"
+    assert quarantine.verdict(POISON, [], QUARANTINE_SECONDS + 2.0) == "admit"
+    assert quarantine.record_death({OTHER}, QUARANTINE_SECONDS) is None
+    assert quarantine.record_death({POISON}, QUARANTINE_SECONDS + 2.0) is None
 
 
 def test_a_death_without_requests_accuses_nobody() -> None:
     """An engine may die by itself, or of the machine."""
-    assert died(Suspects(), set(), set(), set()) == [None, None, None]
+    assert died(Quarantine(), set(), set(), set()) == [None, None, None]
 
 
 @given(st.lists(st.sets(st.sampled_from([bytes([n]) for n in range(6)]))))
@@ -79,10 +79,10 @@ def test_whoever_is_guilty_was_in_two_deaths_and_no_other_explains_the_last_as_w
     rounds: list[set[bytes]],
 ) -> None:
     """However deaths come about."""
-    suspects = Suspects()
+    quarantine = Quarantine()
     deaths: dict[bytes, int] = {}
     for computed in rounds:
-        guilty = suspects.died(computed, 0.0)
+        guilty = quarantine.record_death(computed, 0.0)
         for request in computed:
             deaths[request] = deaths.get(request, 0) + 1
         if guilty is not None:
@@ -96,29 +96,29 @@ def test_a_request_that_kills_whenever_it_is_computed_is_found_out_by_its_third_
     beside: set[int], poison: int
 ) -> None:
     """However many others come back with it each time, and whether or not they are let in before it."""
-    suspects = Suspects()
+    quarantine = Quarantine()
     everybody = [*sorted(beside - {poison}), poison]
     deaths = 0
-    while suspects.verdict(bytes([poison]), [], 0.0) != "guilty":
+    while quarantine.verdict(bytes([poison]), [], 0.0) != "refuse":
         computed: list[bytes] = []
         for number in everybody:
-            if suspects.verdict(bytes([number]), computed, 0.0) == "free":
+            if quarantine.verdict(bytes([number]), computed, 0.0) == "admit":
                 computed.append(bytes([number]))
         if bytes([poison]) in computed:
             deaths += 1
-            suspects.died(set(computed), 0.0)
+            quarantine.record_death(set(computed), 0.0)
         else:
             for request in computed:
-                suspects.answered(request)
+                quarantine.clear(request)
 
     assert deaths <= 3
-    assert all(suspects.verdict(bytes([number]), [], 0.0) == "free" for number in everybody[:-1])
+    assert all(quarantine.verdict(bytes([number]), [], 0.0) == "admit" for number in everybody[:-1])
 
 
 def test_what_is_remembered_is_bounded() -> None:
     """Whoever sends ever new requests into dying engines fills no memory."""
-    suspects = Suspects()
-    for number in range(2 * MOST):
-        suspects.died({number.to_bytes(4, "big")}, 0.0)
+    quarantine = Quarantine()
+    for number in range(2 * MAX_REQUESTS):
+        quarantine.record_death({number.to_bytes(4, "big")}, 0.0)
 
-    assert len(suspects._known) == MOST
+    assert len(quarantine._records) == MAX_REQUESTS

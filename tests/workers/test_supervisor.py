@@ -28,8 +28,8 @@ class Watched:
             "a.module",
             Word,
             Word("order"),
-            hear=lambda _word: None,
-            ended=self.ends.put_nowait,
+            on_message=lambda _word: None,
+            on_exit=self.ends.put_nowait,
             backoff=backoff,
             load_within=load_within,
         )
@@ -105,7 +105,7 @@ def test_a_child_that_was_ready_in_time_lives_on(monkeypatch: pytest.MonkeyPatch
 
 def test_a_child_that_sends_nonsense_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bytes that are no message end the line, and the child with it; the front does not care which bytes."""
-    monkeypatch.setattr(supervisor, "GRACE", 0.1)
+    monkeypatch.setattr(supervisor, "GRACE_SECONDS", 0.1)
     pids = instead(monkeypatch, BABBLES)
 
     async def main() -> bool:
@@ -122,7 +122,7 @@ def test_a_stopped_child_is_gone(monkeypatch: pytest.MonkeyPatch, script: str) -
     """Stopping ends every child, also one that does not mind the end of its line; nothing is started
     again.
     """
-    monkeypatch.setattr(supervisor, "GRACE", 0.1)
+    monkeypatch.setattr(supervisor, "GRACE_SECONDS", 0.1)
     pids = instead(monkeypatch, script)
 
     async def main() -> None:
@@ -141,7 +141,7 @@ def test_stopping_does_not_wait_for_the_next_start(monkeypatch: pytest.MonkeyPat
     """A child that is down, and would be started in an hour, is stopped now: there is nothing to be patient
     with.
     """
-    monkeypatch.setattr(supervisor, "GRACE", 3600.0)
+    monkeypatch.setattr(supervisor, "GRACE_SECONDS", 3600.0)
     instead(monkeypatch, ENDS)
 
     async def main() -> None:

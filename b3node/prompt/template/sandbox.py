@@ -34,7 +34,7 @@ class RaisedError(TemplateError):
     """A template called `raise_exception`: it does not take this conversation."""
 
 
-class _Generation(Extension):
+class _GenerationTag(Extension):
     """`{% generation %}...{% endgeneration %}` marks what a model wrote, for training; here it means nothing."""
 
     tags = {"generation"}  # noqa: RUF012 - declared as an instance attribute by Jinja
@@ -49,7 +49,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
 
     def __init__(self) -> None:
         super().__init__(
-            trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols", _Generation]
+            trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols", _GenerationTag]
         )
         self.filters |= {
             "tojson": to_json,
