@@ -1,4 +1,4 @@
-"""JSON Schema to GBNF, exactly or not at all."""
+"""Compiler of JSON Schema to GBNF: exact, or refused."""
 
 from b3node.grammar.calls.arguments import Loosened
 from b3node.grammar.calls.grammar import CallGrammar, TextAnswer, calls_gbnf

@@ -1,8 +1,7 @@
-"""The front door: a schema in, a grammar out, or a refusal with the place and a sentence that helps.
+"""Entry points of the compiler: a schema becomes a grammar, or a refusal with the place and the reason.
 
-A grammar conforms or does not exist: what the compiler cannot say exactly is refused, never let through
-unsaid. A caller that must have a grammar (a tool's parameters) asks for the loosened one and is told, place by
-place, what it does not enforce.
+A grammar is exact or it is refused: no constraint is dropped silently. A caller that must have a grammar (for
+a tool's parameters) asks for the loosened one, which lists the places that it does not enforce.
 """
 
 from __future__ import annotations
@@ -22,21 +21,22 @@ from b3node.grammar.schema.relax import Loose, loosened
 def schema_to_gbnf(
     schema: object, *, param: str | None = "text.format.schema", limits: SchemaLimits = LIMITS
 ) -> str:
-    """The GBNF whose texts are exactly the JSON values that conform to `schema`.
+    """Compiles a schema to the GBNF whose texts are exactly the JSON values that conform to it.
 
-    Key order, number spellings and whitespace are fixed (see `grammars/README.md`); the start symbol is `root`.
+    Key order, number spellings and whitespace are fixed (see `grammars/README.md`). The start symbol is
+    `root`.
 
     Args:
         schema: parsed JSON.
         param: the request's path of the schema, for the refusal.
-        limits: bounds; a schema that passes one is refused.
+        limits: bounds; a schema over one is refused.
 
     Raises:
-        Refusal: `invalid_request`, naming the place in the schema: no schema, no conforming value, or nothing
-            that a grammar can say exactly within the limits.
+        Refusal: `invalid_request` with the place in the schema: it is no schema, no value conforms to it, or
+            no grammar within the limits is exact.
     """
     try:
-        return exact(schema, limits)
+        return compile_exactly(schema, limits)
     except Inexact as error:
         raise refusal(error, param) from None
 
@@ -44,13 +44,13 @@ def schema_to_gbnf(
 def schema_to_loose_gbnf(
     schema: object, *, param: str | None = "tools", limits: SchemaLimits = LIMITS
 ) -> Loose:
-    """As `schema_to_gbnf`, but what cannot be enforced is left out, keyword by keyword, and listed.
+    """Compiles like `schema_to_gbnf`, but removes keywords that cannot be enforced, and lists them.
 
     Raises:
         Refusal: there is no conforming value.
     """
     try:
-        return loosened(schema, lambda each: exact(each, limits))
+        return loosened(schema, lambda each: compile_exactly(each, limits))
     except Inexact as error:
         raise refusal(error, param) from None
 
@@ -58,10 +58,12 @@ def schema_to_loose_gbnf(
 def conforms(
     schema: object, value: object, *, param: str | None = "text.format.schema", limits: SchemaLimits = LIMITS
 ) -> bool:
-    """Whether a JSON value conforms, as the grammar of the schema means it (formats count; patterns never backtrack).
+    """Returns whether a JSON value conforms to a schema, with the meaning that the grammar gives it.
+
+    Formats are enforced, and patterns never backtrack.
 
     Raises:
-        Refusal: as `schema_to_gbnf`, where the value's type and members lead to what cannot be read.
+        Refusal: as `schema_to_gbnf`, if the value's type and members lead to a part that cannot be compiled.
     """
     try:
         resolver = resolver_of(schema, limits)
@@ -73,12 +75,17 @@ def conforms(
 
 
 def json_object_gbnf() -> str:
-    """The GBNF of any JSON object, for `text.format` of type `json_object`."""
+    """Returns the GBNF of any JSON object, for `text.format` of type `json_object`."""
     return library.standalone("json_object.gbnf")
 
 
-def exact(schema: object, limits: SchemaLimits, budget: Budget | None = None) -> str:
-    """The GBNF of a schema; `budget` is spent from where several share one.
+def compile_exactly(schema: object, limits: SchemaLimits, budget: Budget | None = None) -> str:
+    """Compiles a schema to GBNF exactly.
+
+    Args:
+        schema: parsed JSON.
+        limits: bounds.
+        budget: is spent from; None for one of its own.
 
     Raises:
         Inexact: with the place and the reason.
@@ -100,7 +107,11 @@ def resolver_of(
     budget: Budget | None = None,
     kind: type[SchemaResolver] = SchemaResolver,
 ) -> SchemaResolver:
-    """The obligations of a schema within the bounds. Raises `Inexact` otherwise."""
+    """Returns the resolver of a schema.
+
+    Raises:
+        Inexact: the schema is over a bound.
+    """
     if budget is None:
         budget = Budget(limits.steps)
     check_size(schema, limits)

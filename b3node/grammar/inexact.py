@@ -1,4 +1,4 @@
-"""How the compiler says no: a place in the schema and a reason for people."""
+"""Errors of the compiler: a place in the schema and a reason for people."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ class Inexact(Exception):  # noqa: N818 - it is a verdict on a schema, not a fai
 
     Args:
         pointer: a JSON pointer to the keyword or subschema at fault.
-        why: the reason, in words that help; lower case, no full stop.
+        why: the reason, for the author of the schema; lower case, no full stop.
     """
 
     def __init__(self, pointer: str, why: str) -> None:
@@ -22,7 +22,7 @@ class Unsatisfiable(Inexact):
 
 
 def child(pointer: str, *path: str | int) -> str:
-    """The pointer to what stands at `path` under `pointer`."""
+    """Returns the JSON pointer of the value at `path` under `pointer`."""
     for part in path:
         name = str(part)
         if "~" in name or "/" in name:

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from b3node.contract.request import FunctionTool
 from b3node.grammar import judge
-from b3node.grammar.judge import MAX_STEPS, _by_keywords
+from b3node.grammar.judge import MAX_STEPS, _by_jsonschema
 from b3node.grammar.schema.budget import Budget
 from tests.grammar.schemas import NAMES, schemas, values
 
@@ -41,7 +41,7 @@ def test_arguments_match_exactly_when_they_conform(schema, candidates) -> None:
 def test_the_reading_without_patterns_refuses_nothing_that_conforms(schema, candidates) -> None:
     """What it leaves out makes it milder only; without patterns and `unevaluated*` it is exact."""
     for value in candidates:
-        said, right = _by_keywords(schema, value), conforms(schema, value)
+        said, right = _by_jsonschema(schema, value), conforms(schema, value)
         milder = any(word in json.dumps(schema) for word in ("attern", "unevaluated"))
         assert said == right or (said and milder), value
 
@@ -86,7 +86,7 @@ def test_a_schema_that_doubles_with_every_level_comes_to_an_end() -> None:
     for _ in range(50):
         value = {"n": value, "a": None}
     assert not verdict(schema, value)
-    assert not _by_keywords(schema, value)
+    assert not _by_jsonschema(schema, value)
 
 
 def test_a_regular_expression_that_backtracks_is_never_run() -> None:

@@ -1,4 +1,4 @@
-"""Bounds of one compilation, their checks, and the refusal that a client reads when one is passed."""
+"""Bounds of one compilation, their checks, and the refusal for a schema over a bound."""
 
 from __future__ import annotations
 
@@ -10,42 +10,51 @@ from b3node.contract.tools import MAX_SCHEMA_BYTES, MAX_SCHEMA_LEVELS
 from b3node.errors import Refusal
 from b3node.gbnf import MAX_GRAMMAR_BYTES, MAX_REPEATS, count_repeats
 from b3node.grammar.inexact import Inexact
-from b3node.grammar.schema.document import below, children
+from b3node.grammar.schema.document import located_subschemas, subschemas
 
 
 class SchemaLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """The bounds of one compilation (contract decisions, "Schemas"; security R42).
-
-    Sizes are in bytes of UTF-8; `steps` bounds the time, at some microseconds each (see `Budget`); `repeats` is
-    the sum of all counts, each of which the engine writes out.
-    """
+    """Bounds of one compilation (contract decisions, "Schemas"; security R42)."""
 
     schema_bytes: int = MAX_SCHEMA_BYTES
+    """Bytes of the schema as JSON."""
     depth: int = MAX_SCHEMA_LEVELS
+    """Levels of nested arrays and objects in the schema."""
     subschemas: int = 2_000
+    """Subschemas of the whole schema."""
     properties: int = 500
-    listed: int = 1_000
+    """Entries of one `properties`."""
+    enum_values: int = 1_000
+    """Entries of one `enum`."""
     steps: int = 100_000
+    """Steps of work, at some microseconds each: bounds the time (see `Budget`)."""
     grammar_bytes: int = MAX_GRAMMAR_BYTES
+    """Bytes of UTF-8 of the printed grammar."""
     rules: int = 20_000
+    """Rules that are made, before they are simplified."""
     printed_rules: int = 5_000
+    """Lines of the printed grammar."""
     states: int = 4_000
+    """States of one automaton."""
     expressions: int = 60_000
+    """Interned expressions of the algebra."""
     repeats: int = MAX_REPEATS
+    """Sum of all counts of the printed grammar, each of which the engine writes out."""
 
 
 LIMITS: Final = SchemaLimits()
+"""The bounds that hold unless others are given."""
 
 
 def refusal(error: Inexact, param: str | None) -> Refusal:
-    """What the client is told."""
+    """Returns the refusal for a client, with the place in the schema (at most 120 characters of it)."""
     place = f"#{error.pointer.rstrip('/')}"
     shown = place if len(place) <= 120 else place[:60] + "…" + place[-59:]
     return Refusal("invalid_request", f"The schema cannot be enforced at {shown}: {error.why}.", param=param)
 
 
 def check_printed(text: str, limits: SchemaLimits) -> None:
-    """Nothing, when a grammar is within the bounds of its size. Raises `Inexact` otherwise."""
+    """Raises `Inexact` if a printed grammar is over a bound."""
     if len(text.encode()) > limits.grammar_bytes or text.count("\n") > limits.printed_rules:
         raise Inexact("", f"the grammar would be larger than {limits.grammar_bytes // 1024} KiB")
     if count_repeats(text) > limits.repeats:
@@ -53,7 +62,7 @@ def check_printed(text: str, limits: SchemaLimits) -> None:
 
 
 def check_size(schema: object, limits: SchemaLimits) -> None:
-    """Nothing, when a schema is within the bounds of its size. Raises `Inexact` otherwise."""
+    """Raises `Inexact` if a schema is no JSON or over a bound of its size."""
     try:
         size = len(msgspec.json.encode(schema))
     except (TypeError, ValueError, RecursionError, msgspec.MsgspecError):
@@ -66,7 +75,7 @@ def check_size(schema: object, limits: SchemaLimits) -> None:
 
 
 def _depth(value: object, limit: int) -> int:
-    """Levels of nesting, counted no further than `limit`."""
+    """Returns the levels of nesting, counted up to `limit`."""
     depth, level = 0, [value]
     while depth <= limit and (level := [each for each in level if type(each) is dict or type(each) is list]):
         depth += 1
@@ -75,7 +84,7 @@ def _depth(value: object, limit: int) -> int:
 
 
 def _check_counts(schema: object, limits: SchemaLimits) -> None:
-    """The numbers of subschemas, of properties and of listed values."""
+    """Raises `Inexact` if there are too many subschemas, properties or values of an `enum`."""
     if _is_small(schema, limits):
         return
     todo, count = [(schema, "")], 0
@@ -86,21 +95,21 @@ def _check_counts(schema: object, limits: SchemaLimits) -> None:
             raise Inexact("", f"the schema has more than {limits.subschemas} subschemas")
         if not isinstance(value, dict):
             continue
-        todo.extend(children(value, pointer))
-        for key, most in (("properties", limits.properties), ("enum", limits.listed)):
+        todo.extend(located_subschemas(value, pointer))
+        for key, most in (("properties", limits.properties), ("enum", limits.enum_values)):
             if isinstance(listed := value.get(key), dict | list) and len(listed) > most:
                 raise Inexact(f"{pointer}/{key}", f"more than {most} entries are listed")
 
 
 def _is_small(schema: object, limits: SchemaLimits) -> bool:
-    """Whether no count is passed: the same look without places, which all but a few schemas are spared."""
+    """Returns whether all counts are within bounds: a fast pass without places, enough for most schemas."""
     todo, count = [schema], 0
     while todo and count <= limits.subschemas:
         value = todo.pop()
         count += 1
         if isinstance(value, dict):
-            todo += below(value)
-            for key, most in (("properties", limits.properties), ("enum", limits.listed)):
+            todo += subschemas(value)
+            for key, most in (("properties", limits.properties), ("enum", limits.enum_values)):
                 if isinstance(listed := value.get(key), dict | list) and len(listed) > most:
                     return False
     return count <= limits.subschemas

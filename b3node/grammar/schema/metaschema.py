@@ -1,7 +1,7 @@
-"""Whether a client's schema is a schema at all, by the metaschema of the draft that it names.
+"""Validation of a client's schema against the metaschema of the draft that it names.
 
-The compiler reads drafts as they occur in the wild and forgives much; a client is better served by being told
-that `minimum` is no string. References are not followed and patterns not run: this looks at the form alone.
+The compiler reads drafts as they occur in the wild and ignores many faults, but a client needs an error if,
+say, its `minimum` is a string. Only the form is checked: no reference is followed and no pattern run.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _DRAFTS: Final = {
     "https://json-schema.org/draft/2019-09/schema": 2019,
     "https://json-schema.org/draft/2020-12/schema": 2020,
 }
-"""The number or year of each draft (see `forms`)."""
+"""The number or year of each draft (see `well_formed`)."""
 _VALIDATORS: Final = {
     4: "Draft4Validator",
     6: "Draft6Validator",
@@ -30,12 +30,12 @@ _VALIDATORS: Final = {
     2020: "Draft202012Validator",
 }
 LIBRARY: Final = "jsonschema"
-"""Imported when it is first asked, which few schemas make necessary, so that nobody's start waits for it; who would not
-wait then either imports it before."""
+"""Imported at first use, because few schemas need it and the import would delay the start. A process that
+must not wait at that point imports it earlier."""
 
 
 def draft_of(schema: dict[str, object]) -> Any:
-    """The validator class of the draft that a schema names; of 2020-12 when it names none that is known."""
+    """Returns the validator class of the draft that a schema names; of 2020-12 if it names no known one."""
     return getattr(import_module(LIBRARY), _VALIDATORS[_year(schema)])
 
 
@@ -47,7 +47,7 @@ def _year(schema: dict[str, object]) -> int:
 def check_schema(
     schema: object, *, param: str | None = "text.format.schema", limits: SchemaLimits = LIMITS
 ) -> None:
-    """Nothing, when `schema` is a schema of the draft that its `$schema` names (2020-12 when it names none we know).
+    """Checks that `schema` is valid in the draft that its `$schema` names (2020-12 if it names no known one).
 
     Raises:
         Refusal: `invalid_request` with the place of the first fault, or of a bound that is passed.
