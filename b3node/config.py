@@ -99,12 +99,16 @@ class EngineOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
             "1 GiB, at most an eighth of the memory",
         ),
     ] = None
+    # q8_0 needs flash attention and heads whose width is a multiple of 32.
     kv_type: Annotated[
         KvType,
         _help(
             "Type of keys and values in the cache: f32 is exact and twice as large as f16, q8_0 half as large."
         ),
     ] = "f16"
+    # Unset, a CPU goes without it where it is slow (`llama.attention`) and with f32, which the kernel would convert
+    # to halves, the whole cache with each step. Logits depend on the other sequences of a step by 1e-5 without it
+    # and with f32, by 1e-3 with it or with f16.
     flash_attention: Annotated[
         bool | None,
         _help("llama.cpp's fused attention.", "on; off on a CPU where it is measured to be slower"),

@@ -16,14 +16,14 @@ from typing import Any, Final
 import click
 
 DEFAULT_URL: Final = "http://127.0.0.1:8080"
-_TIMEOUT: Final = 300.0
-"""Seconds without a byte after which the question is given up."""
+_SILENCE_SECONDS: Final = 300.0
+"""Seconds without a byte after which the command gives up."""
 _NO_ANSWER: Final = (OSError, http.client.HTTPException)
-"""Refused, reset, timed out, cut short: all that can go wrong with a connection (`URLError` is an OSError)."""
+"""Faults of a connection: refused, reset, timed out, cut short (`URLError` is an OSError)."""
 _CONTROLS: Final = dict.fromkeys(
     {*range(0x20), *range(0x7F, 0xA0)} - {ord("\n"), ord("\t")}, "\N{REPLACEMENT CHARACTER}"
 )
-"""What a model may write and a terminal would obey."""
+"""Replacements for the control characters, which a terminal would obey."""
 _opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
@@ -46,10 +46,10 @@ def ask(question: str, url: str, model: str | None, **parameters: object) -> Non
 
 
 def stream(url: str, question: str, *, model: str | None = None, **parameters: object) -> dict[str, Any]:
-    """Prints the answer as it comes, then the usage; returns the final response.
+    """Prints the answer as it arrives, then the usage; returns the final response.
 
-    Raises `click.ClickException` with the node's own message when it refuses or fails, and with ours when there
-    is no node or it goes away.
+    Raises `click.ClickException` with the node's own message if it refuses or fails, and with ours if there is no
+    node or it goes away.
     """
     body = {"model": model or first_model(url), "input": question, "stream": True}
     body |= {name: value for name, value in parameters.items() if value is not None}
@@ -57,7 +57,7 @@ def stream(url: str, question: str, *, model: str | None = None, **parameters: o
 
 
 def first_model(url: str) -> str:
-    """The name of the first model that the node lists. Raises `click.ClickException`."""
+    """Returns the name of the first model that the node lists. Raises `click.ClickException`."""
     try:
         with _open(url, "/v1/models") as answer:
             return str(json.load(answer)["data"][0]["id"])
@@ -66,17 +66,17 @@ def first_model(url: str) -> str:
 
 
 def _root(url: str) -> str:
-    """Where the node is, whether a person gave its address, its URL or the base URL of an SDK."""
+    """Returns the node's URL, given its address, its URL or the base URL of an SDK."""
     whole = url if "://" in url else f"http://{url}"
     return whole.rstrip("/").removesuffix("/v1")
 
 
 def _open(url: str, path: str, body: dict[str, object] | None = None) -> http.client.HTTPResponse:
-    """The node's answer, once its head is there. Raises `click.ClickException`."""
+    """Returns the node's answer, once its head is there. Raises `click.ClickException`."""
     data = None if body is None else json.dumps(body).encode()
     try:
         request = urllib.request.Request(url + path, data, {"Content-Type": "application/json"})  # noqa: S310 - the person's own URL
-        answer: http.client.HTTPResponse = _opener.open(request, timeout=_TIMEOUT)
+        answer: http.client.HTTPResponse = _opener.open(request, timeout=_SILENCE_SECONDS)
     except urllib.error.HTTPError as error:
         raise click.ClickException(_refusal(error)) from error
     except (ValueError, *_NO_ANSWER) as error:
@@ -85,7 +85,7 @@ def _open(url: str, path: str, body: dict[str, object] | None = None) -> http.cl
 
 
 def _events(url: str, body: dict[str, object]) -> Iterator[dict[str, Any]]:
-    """The events as they come; they just end when the node goes away."""
+    """Yields the events as they arrive; ends without an error if the node goes away."""
     with _open(url, "/v1/infer/responses", body) as answer:
         while line := _line(answer):
             if line.startswith(b"data: "):
@@ -93,7 +93,7 @@ def _events(url: str, body: dict[str, object]) -> Iterator[dict[str, Any]]:
 
 
 def _line(answer: http.client.HTTPResponse) -> bytes:
-    """The next line, with its end; nothing when the stream ends, be it inside a line."""
+    """Returns the next line, with its end; empty at the end of the stream, also inside a line."""
     try:
         line = answer.readline()
     except _NO_ANSWER:
@@ -121,19 +121,19 @@ def _print_events(events: Iterator[dict[str, Any]]) -> dict[str, Any]:
 
 
 def for_terminal(text: str) -> str:
-    """Text without what a terminal would obey."""
+    """Returns the text without the characters that a terminal would obey."""
     return text.translate(_CONTROLS)
 
 
 def _summary(response: dict[str, Any]) -> str:
     usage, timing = response["usage"], response["b3os"]["timing"]
     cut = " (cut at the limit)" if response["status"] == "incomplete" else ""
-    told = f"{usage['input_tokens']} tokens in, {usage['output_tokens']} out{cut}"
-    told += f"; first token after {timing['ttft_ms']:.0f} ms"
+    line = f"{usage['input_tokens']} tokens in, {usage['output_tokens']} out{cut}"
+    line += f"; first token after {timing['ttft_ms']:.0f} ms"
     if usage["output_tokens"] > 1:
         seconds = max(timing["total_ms"] - timing["ttft_ms"], 1.0) / 1000
-        told += f", then {(usage['output_tokens'] - 1) / seconds:.0f} tokens/s"
-    return told
+        line += f", then {(usage['output_tokens'] - 1) / seconds:.0f} tokens/s"
+    return line
 
 
 def _refusal(error: urllib.error.HTTPError) -> str:

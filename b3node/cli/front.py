@@ -1,4 +1,4 @@
-"""The HTTP side of `b3node serve`: all that takes a second to import, so that engines can load meanwhile."""
+"""The HTTP side of `b3node serve`. It takes a second to import, so `node_runner` imports it while engines load."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["front", "respond", "serve"]
 
 
 def front(config: Config, models: Iterable[ServedModel], listener: socket.socket, name: str) -> Server:
-    """The server of a configured node on its bound socket, which is called `name` in URLs."""
+    """Returns the server of a configured node on its bound socket; `name` is its host in URLs."""
     node = Node(config.node, models)
     host_check = HostCheck.on_loopback((*config.hosts, name), config.origins)
     return Server(create_app(node, host_check), node, listener=listener)

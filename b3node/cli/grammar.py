@@ -1,4 +1,4 @@
-"""`b3node grammar`: what the compiler makes of a schema, for people."""
+"""`b3node grammar`: compiles a schema, or checks an instance against it."""
 
 from __future__ import annotations
 

@@ -16,18 +16,18 @@ COMMANDS: Final = {
     "render": "b3node.cli.render",
     "serve": "b3node.cli.serve",
 }
-"""Each command and the module that has it under its name. What one of them needs takes a while to import."""
+"""Modules by command; each holds the command under its name, and is imported for that command only."""
 
 
 class Commands(click.Group):
-    """A group that imports a command when it is asked for."""
+    """A group of commands that are imported on first use."""
 
     def list_commands(self, _context: click.Context) -> list[str]:
-        """The names, in the order of the help."""
+        """Returns the names, in the order of the help."""
         return sorted(COMMANDS)
 
     def get_command(self, _context: click.Context, name: str) -> click.Command | None:
-        """The command of that name; None if there is none."""
+        """Returns the command of that name; None if there is none."""
         if name not in COMMANDS:
             return None
         command: click.Command = getattr(importlib.import_module(COMMANDS[name]), name)

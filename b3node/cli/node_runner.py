@@ -1,6 +1,6 @@
-"""A node from its configuration to its end: its models, its server, and what a person sees of them.
+"""Runs a node from its configuration to its end: models, server, and their display on the terminal.
 
-Importing this takes longer than starting a process, so a command that serves starts its model's first.
+Its import takes longer than the start of a process, so a model's processes are started first (`workers.startup`).
 """
 
 from __future__ import annotations
@@ -28,30 +28,30 @@ if TYPE_CHECKING:
 
 _console: Final = Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
 
-_Then = Callable[[str], Awaitable[None]]
+_WhenReady = Callable[[str], Awaitable[None]]
 
 
-def served(config: Config, then: _Then | None = None) -> int:
-    """Runs a node to its end, and writes its log to the last line. The exit status.
+def served(config: Config, then: _WhenReady | None = None) -> int:
+    """Runs a node to its end, writes its log to the last line, and returns the exit status.
 
-    `then` is called with the node's URL once a model is ready; the node stops when it returns. On uvloop, which
-    halves what a streamed token costs.
+    `then` is called with the node's URL once a model is ready; the node stops when it returns. Runs on uvloop,
+    which halves the cost of a streamed token.
     """
     lines = log.LineWriter(sys.stderr)
     log.configure("warning" if config.quiet else "info", lines)
     try:
-        _give_way()
+        _yield_to_engines()
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             return runner.run(_run(config, then))
     finally:
         lines.close()
 
 
-def _give_way() -> None:
-    """Lets the compute threads of engines finish what they are at before this process handles a token.
+def _yield_to_engines() -> None:
+    """Keeps this process from interrupting the compute threads of engines when it handles a token.
 
     Each barrier of a step waits for its slowest thread, so a thread that is interrupted holds up all. Under
-    Linux's batch policy waking up interrupts nobody; children are started under the usual one. (One client,
+    Linux's batch policy a wake-up interrupts no other process; children are started under the usual one. (One client,
     two cores: 7.7 instead of 8.3 ms a token.)
     """
     if sys.platform == "linux":
@@ -59,7 +59,7 @@ def _give_way() -> None:
             os.sched_setscheduler(0, os.SCHED_BATCH | os.SCHED_RESET_ON_FORK, os.sched_param(0))
 
 
-async def _run(config: Config, then: _Then | None) -> int:
+async def _run(config: Config, then: _WhenReady | None) -> int:
     with _Bars() as bars:
         try:
             listener = listen(config.host, config.port)
@@ -75,9 +75,9 @@ async def _run(config: Config, then: _Then | None) -> int:
 
 
 async def _serve_fleet(
-    config: Config, fleet: Fleet, listener: socket.socket, bars: _Bars, then: _Then | None
+    config: Config, fleet: Fleet, listener: socket.socket, bars: _Bars, then: _WhenReady | None
 ) -> int:
-    """Serves models that are being loaded; the server is imported beside them. The exit status."""
+    """Serves models that are being loaded, importing the server meanwhile. Returns the exit status."""
     front = await asyncio.wrap_future(startup.importing("b3node.cli.front"))
     server: Server = front.front(config, fleet.models.values(), listener, _in_url(config.host))
     startup.settled()
@@ -150,7 +150,7 @@ class _Bars:
         self.end()
 
     def end(self) -> None:
-        """Takes the bars away. Idempotent."""
+        """Removes the bars. Idempotent."""
         self._progress.stop()
 
     def show(self, model: str, share: float) -> None:

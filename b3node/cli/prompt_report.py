@@ -1,4 +1,4 @@
-"""What a prompt is and what is expected behind it, in words for people and in values for machines."""
+"""Reports on a rendered prompt and on the answer expected after it: a summary for people, JSON for machines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from b3node.workers.render_prompt import RenderedPrompt
 
 
 def document(prompt: RenderedPrompt) -> dict[str, Any]:
-    """All that is known, as JSON values; a token is its id, its text, and whether it is a special one."""
+    """Returns the whole report as JSON values; a token is its id, its text, and whether it is special."""
     prepared = prompt.prepared
     outline = prepared.outline
     return {
@@ -32,26 +32,26 @@ def document(prompt: RenderedPrompt) -> dict[str, Any]:
 
 
 def summary(prompt: RenderedPrompt) -> Iterator[str]:
-    """The same in a few lines, without the text."""
+    """Yields the report in a few lines, without the prompt's text."""
     prepared, traits = prompt.prepared, prompt.traits
     control = sum(token.special for token in prompt.tokens)
     yield f"prompt     {prepared.prompt_tokens} tokens, {control} of them control tokens"
-    yield f"template   {'of the model' if traits.template else 'a default one'}; {_told(prompt)}"
-    yield f"reasoning  {_thinks(prompt)}; the prompt ends {_state(prepared.reading)}"
-    yield f"calls      {_spelling(prepared.reading)}"
+    yield f"template   {'of the model' if traits.template else 'a default one'}; {_placement(prompt)}"
+    yield f"reasoning  {_thinking(prompt)}; the prompt ends {_state(prepared.reading)}"
+    yield f"calls      {_call_format(prepared.reading)}"
     yield f"grammar    {_grammar(prompt)}"
     for place in prepared.loosened:
         yield f"           not enforced: {place}"
 
 
-def _told(prompt: RenderedPrompt) -> str:
+def _placement(prompt: RenderedPrompt) -> str:
     traits = prompt.traits
     system = "a turn of its own" if traits.system == "turn" else "the first user turn"
     functions = "by the template" if traits.tools == "template" else "in the system text"
     return f"instructions in {system}, functions told {functions}"
 
 
-def _thinks(prompt: RenderedPrompt) -> str:
+def _thinking(prompt: RenderedPrompt) -> str:
     traits, outline = prompt.traits, prompt.prepared.outline
     if not traits.reasoning:
         return "none"
@@ -61,13 +61,13 @@ def _thinks(prompt: RenderedPrompt) -> str:
 
 
 def _state(reading: Reading) -> str:
-    """Where the prompt leaves the model."""
+    """Returns the model's phase at the end of the prompt."""
     if reading.thinking:
         return "inside a thought"
     return "inside the answer" if reading.answering else "before the answer"
 
 
-def _spelling(reading: Reading) -> str:
+def _call_format(reading: Reading) -> str:
     calls = reading.dialect.calls
     if calls is None or not reading.calls:
         return "none"

@@ -1,4 +1,4 @@
-"""`b3node render`: what a model is given for a request, for people who wonder why it answers as it does."""
+"""`b3node render`: shows the prompt of a request as the model gets it."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from b3node.errors import Refusal
 from b3node.workers.messages import PrepareFailed, RequestRefused
 from b3node.workers.render_prompt import RenderedPrompt, RenderedToken, RenderOrder, render_prompt
 
-UNBOUNDED: Final = 1 << 20
-"""Tokens of a context, where none is configured: a prompt is shown whatever its length."""
+MAX_CONTEXT_TOKENS: Final = 1 << 20
+"""Tokens of the context if none is configured: large enough for a prompt of any length."""
 _OPEN, _CLOSE = "\N{MATHEMATICAL LEFT WHITE SQUARE BRACKET}", "\N{MATHEMATICAL RIGHT WHITE SQUARE BRACKET}"
-"""Around a special token."""
+"""Brackets around a special token."""
 
 
 @click.command()
@@ -45,16 +45,16 @@ def render(
     Control tokens are marked; what a client wrote is never one. Nothing is generated. The exit status is 1 for a
     request that is refused.
     """
-    shown = _shown(request.read(), *_chosen(model, config_file))
+    prompt = _rendered(request.read(), *_chosen(model, config_file))
     if machine:
-        click.echo(msgspec.json.format(msgspec.json.encode(document(shown)), indent=2))
+        click.echo(msgspec.json.format(msgspec.json.encode(document(prompt)), indent=2))
         return
-    click.echo("\n".join(map(_row, shown.tokens)) if tokens else _told(shown.tokens))
-    click.echo("\n" + "\n".join(summary(shown)))
+    click.echo("\n".join(map(_row, prompt.tokens)) if tokens else _marked_text(prompt.tokens))
+    click.echo("\n" + "\n".join(summary(prompt)))
 
 
 def _chosen(model: str | None, config_file: Path | None) -> tuple[str, ModelConfig]:
-    """The model's name and configuration. Raises `click.ClickException`."""
+    """Returns the model's name and configuration. Raises `click.ClickException`."""
     try:
         table = configuration.load(config_file) if config_file is not None else {}
         name, named, path = (model or "").partition("=")
@@ -73,11 +73,11 @@ def _chosen(model: str | None, config_file: Path | None) -> tuple[str, ModelConf
     return name, config.models[name]
 
 
-def _shown(body: bytes, name: str, config: ModelConfig) -> RenderedPrompt:
-    """What the model is given. Raises `click.ClickException` if it is given nothing."""
+def _rendered(body: bytes, name: str, config: ModelConfig) -> RenderedPrompt:
+    """Returns the prompt. Raises `click.ClickException` if the request gets none."""
     order = RenderOrder(
         config.path,
-        config.ctx or UNBOUNDED,
+        config.ctx or MAX_CONTEXT_TOKENS,
         config.thinking,
         _decoded(body, name),
         time.time(),
@@ -93,7 +93,7 @@ def _shown(body: bytes, name: str, config: ModelConfig) -> RenderedPrompt:
 
 
 def _decoded(body: bytes, name: str) -> Request:
-    """The request, for the model of that name whatever it says itself."""
+    """Returns the request, decoded for the model of that name."""
     try:
         return decode_request(_named(body, name))
     except Refusal as refusal:
@@ -101,7 +101,7 @@ def _decoded(body: bytes, name: str) -> Request:
 
 
 def _named(body: bytes, name: str) -> bytes:
-    """The body with a `model`, if it is an object without one; else as it is, for the decoder to judge."""
+    """Returns the body with a `model` if it is an object without one; else unchanged, for the decoder to refuse."""
     try:
         members = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -111,20 +111,20 @@ def _named(body: bytes, name: str) -> bytes:
     return body
 
 
-def _told(tokens: tuple[RenderedToken, ...]) -> str:
-    """The prompt's text, special tokens marked; characters that several tokens make up are whole."""
-    told = ""
+def _marked_text(tokens: tuple[RenderedToken, ...]) -> str:
+    """Returns the prompt's text, special tokens marked; a character of several tokens is decoded as a whole."""
+    text = ""
     for special, run in groupby(tokens, key=lambda token: token.special):
         if special:
-            told += "".join(map(_marked, run))
+            text += "".join(map(_marked, run))
         else:
-            text = b"".join(token.piece for token in run).decode(errors="backslashreplace")
-            told += for_terminal(text) if sys.stdout.isatty() else text
-    return told
+            plain = b"".join(token.piece for token in run).decode(errors="backslashreplace")
+            text += for_terminal(plain) if sys.stdout.isatty() else plain
+    return text
 
 
 def _marked(token: RenderedToken) -> str:
-    """A special token in brackets, and in colour on a terminal."""
+    """Returns a special token in brackets, in colour on a terminal."""
     return click.style(f"{_OPEN}{token.text}{_CLOSE}", fg="cyan", bold=True)
 
 
