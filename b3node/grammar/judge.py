@@ -69,7 +69,8 @@ _decode = msgspec.json.Decoder().decode
 def judge(tools: Iterable[FunctionTool]) -> CallJudge:
     """Returns the judge of the calls of one request, which never raises.
 
-    A schema is read only to judge a call. A name that is not in `tools` is invalid. A function without `parameters` takes `{}` alone.
+    A schema is read only to judge a call. A name that is not in `tools` is invalid. A function
+    without `parameters` takes `{}` alone.
     """
     verdicts = {tool.name: _SchemaJudge(tool.parameters) for tool in tools}
 

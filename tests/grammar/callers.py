@@ -21,12 +21,12 @@ NUMBERS = [number for number in range(1, 32) if chr(number) not in "\t\n\r"]
 
 
 def marks(specials: Sequence[str], ends: Sequence[str] = ()) -> SpecialTokens:
-    """Marks that number the special tokens."""
+    """Returns special tokens, numbered in their order."""
     return SpecialTokens(dict(zip(specials, NUMBERS, strict=False)), ends)
 
 
 class Model:
-    """Writes what a grammar lets it, at random; a token element becomes its text behind a mark."""
+    """Writes random texts of a grammar; a token element becomes its text after a mark."""
 
     def __init__(self, gbnf: str, specials: Sequence[str]) -> None:
         self._specials = {
@@ -43,13 +43,13 @@ def required(dialect: Dialect, tools: Sequence[FunctionTool], specials: Sequence
     return calls_gbnf(dialect, tools, REQUIRED, marks=marks(specials))
 
 
-def told(reading: Reading, tools: Sequence[FunctionTool], judge: CallJudge, data: bytes) -> list[Delta]:
+def parsed(reading: Reading, tools: Sequence[FunctionTool], judge: CallJudge, data: bytes) -> list[Delta]:
     parser = parser_of(reading, tools, judge)
     return parser.feed(data) + parser.finish()
 
 
 def calls_in(deltas: Sequence[Delta]) -> list[tuple[str, str]]:
-    """The names and arguments of calls; nothing else may be among the deltas, and all calls are ended."""
+    """Returns names and arguments of calls; asserts that all ended and there are no other deltas."""
     out: list[tuple[str, str]] = []
     ended = True
     for delta in deltas:

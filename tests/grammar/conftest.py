@@ -1,4 +1,4 @@
-"""The judge of grammars, loaded once."""
+"""Fixture of llama.cpp's engine, loaded once."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ class Grammar:
         return item
 
     def _weigh(self) -> None:
-        """The least number of characters that each rule can end in."""
+        """Computes the least number of characters of each rule."""
         changed = True
         while changed:
             changed = False
@@ -97,7 +97,7 @@ class Grammar:
         return float(len(item.value)) if item.kind == "text" else 1.0
 
     def draw(self, seed: int, budget: int = 400) -> str:
-        """A random text of the grammar, short once about `budget` characters are out."""
+        """Returns a random text of the grammar; after about `budget` characters it ends soon."""
         self._random, self._left = random.Random(seed), budget
         out: list[str] = []
         todo: list[Any] = [Item("rule", "root")]

@@ -1,4 +1,4 @@
-"""Judges for the compiler's tests: llama.cpp's own engine for grammars, jsonschema-rs for instances."""
+"""References for the compiler's tests: llama.cpp's engine for grammars, jsonschema-rs for instances."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ class Engine:
         self._eog = self._grammars.tokens.eog
 
     def takes(self, gbnf: str, text: str) -> bool:
-        """Whether the grammar accepts exactly this text."""
+        """Returns whether the grammar accepts exactly this text."""
         return any(map(self._ended, self._after(self._grammars.constrain(gbnf), text)))
 
     def takes_in_some_order(self, gbnf: str, value: object) -> bool:
-        """Whether the grammar accepts the value with its members in any order, at every level."""
+        """Returns whether the grammar accepts the value in some order of its members at each level."""
         return any(map(self._ended, self._written(self._grammars.constrain(gbnf), value)))
 
     def _ended(self, at: LlamaGrammar) -> bool:
         return bool(at.allows(self._eog[:1])[0])
 
     def _after(self, at: LlamaGrammar, text: str) -> Iterator[LlamaGrammar]:
-        """The place after a text, if it may come here."""
+        """Returns the place after a text, if the grammar allows it here."""
         at = at.clone()
         for byte in text.encode():
             if not at.allows(np.array([byte], np.int32))[0]:
@@ -41,7 +41,7 @@ class Engine:
         yield at
 
     def _written(self, at: LlamaGrammar, value: object) -> Iterator[LlamaGrammar]:
-        """The places after a value, one an order of members that may come here."""
+        """Returns the places after a value, one for each order of members that is allowed here."""
         if isinstance(value, dict):
             for inside in self._after(at, "{"):
                 yield from self._members(inside, value, "")
@@ -68,10 +68,10 @@ class Engine:
 
 
 def written(value: object, *, blank: str = "") -> str:
-    """A value as the grammars write it."""
+    """Returns a value as the grammars write it."""
     return json.dumps(value, ensure_ascii=False, separators=(f",{blank}", f":{blank}"))
 
 
 def valid(schema: Any, value: object) -> bool:
-    """Whether a value conforms by an implementation that is not ours (formats enforced)."""
+    """Returns whether a value conforms, by an independent implementation with formats enforced."""
     return jsonschema_rs.validator_for(schema, validate_formats=True).is_valid(value)

@@ -1,4 +1,4 @@
-"""The front door: what compiles accepts the conforming texts and no others; what cannot be exact is
+"""The compiler: a grammar accepts the conforming texts and no others; a schema without an exact one is
 refused.
 """
 
@@ -205,7 +205,7 @@ CASES: dict[str, tuple[Any, list[Any], list[Any]]] = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_exactly_the_conforming_values_are_accepted(engine, name):
-    """The engine takes every conforming value and refuses every other one, as do two validators."""
+    """The engine accepts every conforming value and no other, as do two validators."""
     schema, good, bad = CASES[name]
     gbnf = schema_to_gbnf(schema)
     for value in good:
@@ -220,7 +220,7 @@ def test_exactly_the_conforming_values_are_accepted(engine, name):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_whatever_a_grammar_writes_conforms(name):
+def test_every_text_of_a_grammar_conforms(name):
     """Texts drawn from the grammar at random parse and validate."""
     schema = CASES[name][0]
     grammar = Grammar(schema_to_gbnf(schema))
@@ -242,7 +242,7 @@ def test_whatever_a_grammar_writes_conforms(name):
         '{"q":1}\n',
     ],
 )
-def test_what_is_not_written_so_is_refused(engine, text):
+def test_other_spellings_are_refused(engine, text):
     """Raw controls, other escapes, repeated names, other blanks: one spelling a value."""
     schema = {"type": "object", "properties": {"q": I}, "additionalProperties": I}
     assert not engine.takes(schema_to_gbnf(schema), text)
@@ -273,8 +273,8 @@ def test_what_is_not_written_so_is_refused(engine, text):
         (5, "#", "object or a boolean"),
     ],
 )
-def test_what_cannot_be_exact_is_refused_at_its_place(schema, place, why):
-    """The refusal names the place and says what to do about it."""
+def test_inexact_schemas_are_refused_at_their_place(schema, place, why):
+    """The refusal has the place and the reason."""
     with pytest.raises(Refusal) as caught:
         schema_to_gbnf(schema, param="tools[2].parameters")
     assert f"at {place}: " in caught.value.message
@@ -295,7 +295,7 @@ def test_what_cannot_be_exact_is_refused_at_its_place(schema, place, why):
         {"anyOf": [{"allOf": [{"oneOf": [{"type": "object", "required": [f"{i}{j}"]} for j in range(30)]}]} for i in range(30)]},
     ],
 )  # fmt: skip
-def test_what_is_too_much_ends_soon(schema):
+def test_work_is_bounded(schema):
     """Sizes, states and alternatives are bounded: the answer is a refusal or a grammar within the bounds."""
     try:
         size = len(schema_to_gbnf(schema))
@@ -305,7 +305,7 @@ def test_what_is_too_much_ends_soon(schema):
 
 
 def test_depth_is_bounded():
-    """Thirty-two levels are read, thirty-three are not."""
+    """Schemas of 32 levels are read, those of 33 are refused."""
     schema: dict[str, Any] = {}
     for _ in range(15):
         schema = {"properties": {"a": schema}}
@@ -321,7 +321,7 @@ def test_limits_can_be_narrower():
 
 
 def test_the_same_schema_gives_the_same_grammar():
-    """Compilation is deterministic, whatever ran before it."""
+    """Compilation is deterministic after any other compilation."""
     schema = CASES["what no keyword evaluated"][0]
     first = schema_to_gbnf(schema)
     schema_to_gbnf(CASES["dependencies"][0])
@@ -329,7 +329,7 @@ def test_the_same_schema_gives_the_same_grammar():
 
 
 def test_any_object_is_a_json_object(engine):
-    """`json_object` takes every object, in our spelling, and nothing else."""
+    """`json_object` accepts every object in the grammars' spelling, and no other text."""
     gbnf = json_object_gbnf()
     for value in ({}, {"a": [1, -0.5, 1e10, "x\ny", None, True, {"": {}}]}, {"k": "é\u2028😀"}):
         assert engine.takes(gbnf, written(value))

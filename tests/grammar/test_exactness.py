@@ -1,4 +1,4 @@
-"""The compiler against an independent validator and llama.cpp's engine, over schemas that nobody wrote."""
+"""The compiler against an independent validator and llama.cpp's engine, on random schemas."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_value_is_accepted_exactly_when_it_conforms(engine, schema, candidates
 @_RELAXED
 @given(schemas, st.integers(0, 1000))
 def test_every_text_of_a_grammar_conforms(schema, seed):
-    """What a grammar writes at random parses and validates."""
+    """Random texts of a grammar parse and validate."""
     try:
         grammar = Grammar(schema_to_gbnf(schema))
     except Refusal:

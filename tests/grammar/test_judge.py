@@ -20,7 +20,7 @@ def verdict(schema, arguments) -> bool:
 
 
 def conforms(schema, value) -> bool:
-    """By an implementation that is not ours, formats aside."""
+    """Returns the verdict of an independent implementation, without formats."""
     return jsonschema_rs.validator_for(schema).is_valid(value)
 
 
@@ -31,7 +31,7 @@ _relaxed = settings(max_examples=60, deadline=None, suppress_health_check=list(H
 @_relaxed
 @given(schemas.filter(lambda schema: isinstance(schema, dict)), st.lists(objects, min_size=1, max_size=4))
 def test_arguments_match_exactly_when_they_conform(schema, candidates) -> None:
-    """As another validator says, for schemas that nobody wrote."""
+    """The verdict is that of another validator, on random schemas."""
     for value in candidates:
         assert verdict(schema, value) == conforms(schema, value), value
 
@@ -39,7 +39,7 @@ def test_arguments_match_exactly_when_they_conform(schema, candidates) -> None:
 @_relaxed
 @given(schemas.filter(lambda schema: isinstance(schema, dict)), st.lists(objects, min_size=1, max_size=4))
 def test_the_reading_without_patterns_refuses_nothing_that_conforms(schema, candidates) -> None:
-    """What it leaves out makes it milder only; without patterns and `unevaluated*` it is exact."""
+    """Left-out keywords only widen it; without patterns and `unevaluated*` it is exact."""
     for value in candidates:
         said, right = _by_jsonschema(schema, value), conforms(schema, value)
         milder = any(word in json.dumps(schema) for word in ("attern", "unevaluated"))
@@ -67,18 +67,18 @@ def test_the_reading_without_patterns_refuses_nothing_that_conforms(schema, cand
         ({"properties": {"format": {"type": "string"}}}, '{"format": 1}', False),
     ],
 )  # fmt: skip
-def test_what_is_judged_how(schema, arguments, right) -> None:
+def test_verdicts(schema, arguments, right) -> None:
     """Objects alone, formats never, patterns where they can be read, and nothing that cannot be read."""
     assert judge([FunctionTool("f", parameters=schema)])("f", arguments) is right
 
 
 def test_a_name_that_is_not_declared_matches_nothing() -> None:
-    """Nobody said what it takes."""
+    """It has no schema."""
     assert not judge([FunctionTool("f")])("g", "{}")
 
 
 def test_a_schema_that_doubles_with_every_level_comes_to_an_end() -> None:
-    """Two ways at each of sixty levels are looked at once each."""
+    """Two branches at each of 60 levels are checked once each."""
     members = [{"n": {"$ref": "#/$defs/t"}, kind: {"type": "null"}} for kind in ("a", "b")]
     branch = [{"type": "object", "properties": each} for each in members]
     schema: dict[str, object] = {"$ref": "#/$defs/t", "$defs": {"t": {"anyOf": [*branch, {"type": "null"}]}}}
@@ -90,7 +90,7 @@ def test_a_schema_that_doubles_with_every_level_comes_to_an_end() -> None:
 
 
 def test_a_regular_expression_that_backtracks_is_never_run() -> None:
-    """Read by the compiler it is linear; what the compiler cannot read is left out."""
+    """The compiler's automaton is linear; a pattern that it cannot read is left out."""
     for pattern in ("^(a+)+$", r"^(a+)+\1$"):
         schema = {"properties": {"t": {"type": "string", "pattern": pattern}}}
         assert verdict(schema, {"t": "a" * 5000 + "!"}) is ("\\1" in pattern)
@@ -118,9 +118,7 @@ HOSTILE: dict[str, tuple[dict[str, object], object]] = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_work_is_bounded_however_it_is_asked_for(monkeypatch, name) -> None:
-    """What goes on for too long is broken off and no match; nothing is done between two counts that is worth
-    hundreds.
-    """
+    """Too much work ends without a match, after a bounded number of steps."""
     part, value = HOSTILE[name]
     defined = {key: part.pop(key) for key in ("$defs",) if key in part}
     left: list[int] = []

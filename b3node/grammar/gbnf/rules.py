@@ -171,9 +171,7 @@ class _Sharing:
     def share(self) -> None:
         """Processes all rules, then again those that name a replaced one."""
         todo = self._to[::-1]
-        while (
-            todo
-        ):  # in rounds, so that a rule is processed once, however many of those that it names were replaced
+        while todo:  # in rounds: a rule is processed once, however many of those that it names were replaced
             touched: set[int] = set()
             for i in todo:
                 if self._to[i] == i and self._table[i] and (same := self._same(i)) != i:

@@ -28,7 +28,7 @@ from b3node.dialects.dialect import (
 from b3node.dialects.outline import Reading, begun_as
 from b3node.errors import Refusal
 from b3node.grammar import LIMITS, Loose, SpecialTokens, TextAnswer, calls_gbnf, json_object_gbnf, judge
-from tests.grammar.callers import AUTO, REQUIRED, Model, calls_in, required, told
+from tests.grammar.callers import AUTO, REQUIRED, Model, calls_in, parsed, required
 from tests.grammar.schemas import NAMES, schemas
 from tests.parse.families import FAMILIES, TOOLS, names
 
@@ -69,7 +69,7 @@ def test_what_a_family_is_made_to_write_is_read_as_calls_that_match(family) -> N
     model = Model(required(family.dialect, TOOLS, family.specials).grammar, family.specials)
     reading = Reading(family.dialect, calls=True, specials=family.specials)
     for seed in range(12):
-        assert calls_in(told(reading, TOOLS, judge(TOOLS), model.write(seed)))
+        assert calls_in(parsed(reading, TOOLS, judge(TOOLS), model.write(seed)))
 
 
 SPELLED = [
@@ -193,7 +193,7 @@ def test_arguments_of_any_schema_are_read_back_and_match_it(calls, properties, s
     found = required(Dialect(calls=calls), [tool])
     matches = judge([tool])
     for offset in range(3):
-        deltas = told(Reading(Dialect(calls=calls), calls=True), [tool], lambda *_: True, Model(found.grammar, ()).write(seed + offset, 60))  # fmt: skip
+        deltas = parsed(Reading(Dialect(calls=calls), calls=True), [tool], lambda *_: True, Model(found.grammar, ()).write(seed + offset, 60))  # fmt: skip
         if not found.loosened:
             assert [text for name, text in calls_in(deltas) if not matches(name, text)] == []
 
@@ -209,7 +209,7 @@ def test_an_object_that_must_have_a_member_is_not_written_without(calls, inside,
     tool = taking({"type": "object", "properties": {"a": asked}, "required": ["a"]} if inside else asked)
     found, matches = required(Dialect(calls=calls), [tool]), judge([tool])
     said = [
-        told(Reading(Dialect(calls=calls), calls=True), [tool], lambda *_: True, Model(found.grammar, ()).write(seed, 60))
+        parsed(Reading(Dialect(calls=calls), calls=True), [tool], lambda *_: True, Model(found.grammar, ()).write(seed, 60))
         for seed in range(8)
     ]  # fmt: skip
     assert bool(found.loosened) == ("b" not in properties)
@@ -235,7 +235,7 @@ def test_no_text_is_written_that_would_be_read_as_what_may_not_be(calls, asked) 
     tool = taking({"type": "object", "properties": {"a": asked}, "required": ["a"]})
     found, matches = required(Dialect(calls=calls), [tool]), judge([tool])
     said = [
-        told(Reading(Dialect(calls=calls), calls=True), [tool], lambda *_: True, Model(found.grammar, ()).write(seed, 60))
+        parsed(Reading(Dialect(calls=calls), calls=True), [tool], lambda *_: True, Model(found.grammar, ()).write(seed, 60))
         for seed in range(8)
     ]  # fmt: skip
     assert found.loosened or all(matches(name, text) for deltas in said for name, text in calls_in(deltas))
@@ -354,7 +354,7 @@ def test_a_bare_call_goes_on_however_its_body_was_begun(engine, begun) -> None:
     said = begun + 'weather", "parameters": {"city": "a"}}'
     assert engine.takes(gbnf, said)
     assert not engine.takes(gbnf, said.replace("weather", "whether"))
-    deltas = told(Reading(dialect, calls=True), BOTH, judge(BOTH), said.encode())
+    deltas = parsed(Reading(dialect, calls=True), BOTH, judge(BOTH), said.encode())
     assert calls_in(deltas) == [("weather", '{"city": "a"}')]
 
 

@@ -1,4 +1,4 @@
-"""The grammars that people edit: the notation, the formats, and that all they say is used."""
+"""The hand-written grammars: the notation, the formats, and that every rule is used."""
 
 from __future__ import annotations
 
@@ -48,19 +48,19 @@ SAMPLES = {
 
 
 def language(name):
-    """A format's language in an algebra of its own."""
+    """Returns a format's language in an algebra of its own."""
     algebra = Algebra(200_000)
     return algebra, algebra.from_dfa(library.format_dfa(name))
 
 
 def test_every_format_has_samples():
-    """No format without a test."""
+    """Each format has samples."""
     assert set(SAMPLES) == set(library.FORMATS)
 
 
 @pytest.mark.parametrize("name", sorted(library.FORMATS))
 def test_formats_have_their_strings(name):
-    """What has the format is in, what has not is out; a second validator says the same of what is in."""
+    """Valid strings are in the language, invalid ones are not; a second validator accepts the valid ones."""
     algebra, lang = language(name)
     good, bad = SAMPLES[name]
     for text in good:
@@ -85,7 +85,7 @@ def test_formats_agree_with_the_official_suite(name):
 
 @pytest.mark.parametrize("name", sorted(library._PLAIN_PARTS))
 def test_plain_parts_are_parts(name):
-    """What is written instead of a format beside a length has the format."""
+    """The strings that replace a format that has a length bound have the format."""
     algebra, lang = language(name)
     found = library.plain_part(library.format_dfa(name))
     assert found is not None
@@ -117,7 +117,7 @@ def test_every_rule_for_people_is_reached():
 
 
 def test_recursive_and_malformed_rules_are_errors():
-    """The files' own mistakes do not go unseen."""
+    """Mistakes in the files are errors."""
     for body in ("a", '"x" )', "b", '"x" ]'):
         with pytest.raises((reader.NotationError, IndexError)):
             reader.regular(Algebra(), {"a": body}, "a")
@@ -126,7 +126,7 @@ def test_recursive_and_malformed_rules_are_errors():
 
 
 def test_the_notation_is_gbnf(engine):
-    """The reader of our files and llama.cpp's parser read the same strings."""
+    """The reader of the files and llama.cpp's parser accept the same strings."""
     body = r'"a\"\\\n" [x-z\]\-\u00e9]+ ( "q"{2,3} | [^a] )? "\x41"*'.replace("[^a]", "[b-c]")
     algebra = Algebra()
     lang = reader.regular(algebra, {"t": body}, "t")

@@ -1,4 +1,4 @@
-"""Rules as text: counts in blocks, cleaning, and that llama.cpp's parser never meets its cliffs."""
+"""Rules as text: counts in blocks, simplification, and no shape that llama.cpp mishandles."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_counts_are_exact_at_every_edge(engine, low, high):
         assert engine.takes(gbnf, "x" * count) == (low <= count and (high < 0 or count <= high)), count
 
 
-def test_what_cannot_end_is_dropped():
+def test_unproductive_rules_are_dropped():
     """An alternative that needs a rule without an end is no alternative; a root without one is no grammar."""
     rules = Rules(100)
     never = rules.new()
@@ -40,7 +40,7 @@ def test_what_cannot_end_is_dropped():
 
 
 def test_equal_rules_are_one():
-    """Rules that say the same are printed once, also when they name each other's twins."""
+    """Equal rules are printed once, even if they differ only in the equal rules that they name."""
     rules = Rules(100)
     one, two = rules.new(), rules.new()
     ends = [rules.new(), rules.new()]
@@ -73,7 +73,7 @@ def test_grammars_have_no_dangerous_shape(name):
 
 
 def _cyclic(edges):
-    """Whether rules lead to themselves by what they begin with."""
+    """Returns whether there is left recursion."""
     left = {name: set(to) for name, to in edges.items()}
     while ready := [name for name, to in left.items() if not to]:
         for name in ready:
@@ -85,7 +85,7 @@ def _cyclic(edges):
 
 @pytest.mark.parametrize("text", ["plain", 'q"b\\', "\n\t\x00\x1f\x7f", "é☃😀", "]-^[", "{}$"])
 def test_literals_and_classes_are_escaped(engine, text):
-    """Whatever a client writes stands in a grammar as itself."""
+    """Any text of a client is a literal of exactly that text."""
     assert engine.takes(f"root ::= {literal(escaped(text))}\n", escaped(text))
     points = sorted({ord(char) for char in text if char >= " "})
     body = char_class(tuple((point, point) for point in points))

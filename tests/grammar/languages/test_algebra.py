@@ -1,4 +1,4 @@
-"""The algebra of regular languages: its operations mean what sets of strings mean."""
+"""The algebra of regular languages: its operations agree with those of sets of strings."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_word_lists_are_minimal():
 @settings(deadline=None)
 @given(st.lists(st.text(max_size=6), max_size=12))
 def test_word_lists_have_exactly_their_words(words):
-    """Any list, whatever its letters, without surrogates."""
+    """Any list of any letters, except surrogates."""
     algebra = Algebra()
     lang = algebra.from_dfa(automaton.from_strings(words))
     assert all(algebra.matches(lang, word) for word in words)
@@ -115,7 +115,7 @@ def test_lengths_of_an_automaton():
 
 
 def test_narrowed_automata_keep_the_longest_length():
-    """What is left is part of the language and never longer than asked."""
+    """The narrowed language is part of the language, and its strings are within the length."""
     algebra = Algebra()
     letters, digits = algebra.chars(((0x61, 0x7A),)), algebra.chars(((0x30, 0x39),))
     lang = algebra.cat(algebra.repeat(letters, 1), algebra.text("@"), algebra.repeat(digits, 1))

@@ -1,4 +1,4 @@
-"""ECMA-262 patterns: what they match anywhere in a string, and what is refused."""
+"""ECMA-262 patterns: their matches anywhere in a string, and refusals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STRINGS = ["", "a", "b", "ab", "ba", "aab", "abab", "a\nb", "xax", "1", "a1", "_
 
 
 def matches(source, text):
-    """Whether the pattern finds something in the text."""
+    """Returns whether the pattern matches somewhere in the text."""
     algebra = Algebra()
     return algebra.matches(pattern_language.language(algebra, source), text)
 
@@ -38,7 +38,7 @@ sources = st.lists(pieces, max_size=4).map("".join) | st.builds(
 @settings(deadline=None)
 @given(sources, st.sampled_from(STRINGS))
 def test_patterns_search_as_other_engines_do(source, text):
-    """Python's engine, told to read ASCII classes, agrees on every string (its $ also matches before a last
+    """Python's engine with ASCII classes agrees on every string (its $ also matches before a last
     newline).
     """
     try:
@@ -69,7 +69,7 @@ def test_patterns_search_as_other_engines_do(source, text):
         (r"^[+--]$", ",", "."),
     ],
 )
-def test_what_ecma_262_says(source, good, bad):
+def test_ecma_262_semantics(source, good, bad):
     """Escapes, classes, Unicode, groups."""
     assert matches(source, good)
     assert not matches(source, bad)
@@ -80,7 +80,7 @@ def test_what_ecma_262_says(source, good, bad):
     ["(", ")", "[", "a**", "*", "+a", "(?<=a)b", r"(a)\1", r"\k<n>(?<n>a)", r"\b", "(?i)a", r"\a", "a{3,1}", "[b-a]",
      r"\u{110000}", "(?P<n>a)", r"\p{Nope}", "\\", "a{100001}", "(^a)*", "(" * 200 + ")" * 200],
 )  # fmt: skip
-def test_what_is_no_pattern_or_not_regular_is_an_error(source):
+def test_malformed_and_irregular_patterns_are_errors(source):
     """Malformed patterns, and those without a regular language."""
     with pytest.raises(PatternError):
         matches(source, "a")
@@ -89,7 +89,7 @@ def test_what_is_no_pattern_or_not_regular_is_an_error(source):
 @settings(deadline=None)
 @given(st.text(alphabet="()[]{}|*+?^$\\.-,:=!<>adwpuxk012", max_size=25))
 def test_no_pattern_breaks_the_reader(source):
-    """Whatever a client sends, it is a tree or a `PatternError`."""
+    """Any text of a client gives a tree or a `PatternError`."""
     try:
         tree = pattern.parse(source)
     except PatternError:

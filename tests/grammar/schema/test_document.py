@@ -1,4 +1,4 @@
-"""References within a document: what they point to, and what they may not point to."""
+"""References within a document: their targets, and refusals."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ I: dict[str, Any] = {"type": "integer"}
     ],
 )  # fmt: skip
 def test_references_within_the_document_resolve(schema):
-    """Pointers with escapes, anchors, embedded resources, chains, references to what they are part of."""
+    """Pointers with escapes, anchors, embedded resources, chains, references to a schema around them."""
     assert conforms(schema, 3)
     assert not conforms(schema, "x")
     assert schema_to_gbnf(schema).startswith("root ::= integer\n")
@@ -40,7 +40,7 @@ def test_references_within_the_document_resolve(schema):
     "reference", ["other.json", "https://x.example/y", "#/nope", "#nope", "#/anyOf/7", "http://[", 5]
 )
 def test_other_references_are_refused(reference):
-    """Nothing is fetched, and nothing is guessed."""
+    """Nothing is fetched and nothing is guessed."""
     document = Document({"$ref": reference, "anyOf": [I]})
     with pytest.raises(Inexact) as caught:
         document.resolve(document.root, reference)
@@ -48,14 +48,14 @@ def test_other_references_are_refused(reference):
 
 
 def test_siblings_of_a_reference_count_from_2019_on():
-    """They are void in the drafts that say so."""
+    """They are ignored in the older drafts, as those say."""
     schema = {"$defs": {"a": I}, "definitions": {"a": I}, "$ref": "#/definitions/a", "minimum": 5}
     assert not conforms(schema, 3)
     assert conforms({"$schema": "http://json-schema.org/draft-07/schema#", **schema}, 3)
 
 
 def test_dynamic_references_follow_the_way_taken():
-    """A list of what the outermost resource says its items are."""
+    """The items of a list are those of the outermost resource."""
     generic = {
         "$id": "list",
         "type": "array",
@@ -73,7 +73,7 @@ def test_dynamic_references_follow_the_way_taken():
 
 
 def test_equal_subschemas_are_one():
-    """Annotations do not tell schemas apart; everything else does."""
+    """Schemas that differ only in annotations are equal; all others differ."""
     document = Document(
         {
             "properties": {

@@ -1,4 +1,4 @@
-"""What is no schema is told so, at its place, before anything is compiled."""
+"""Invalid schemas are refused with the place of the fault, before they are compiled."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OLD = "http://json-schema.org/draft-04/schema#"
     ],
 )
 def test_schemas_pass(schema):
-    """By the draft that they name, and 2020-12 for what is unknown."""
+    """Valid in the draft that they name, 2020-12 if that is unknown."""
     check_schema(schema)
 
 
@@ -39,7 +39,7 @@ def test_schemas_pass(schema):
     ],
 )
 def test_faults_have_their_place(schema, place):
-    """The first fault, with its pointer, in our own words."""
+    """The message has the pointer of the first fault, and none of the library's words."""
     with pytest.raises(Refusal) as caught:
         check_schema(schema, param="tools[0].parameters")
     assert f"at {place}: " in caught.value.message
@@ -88,7 +88,7 @@ _schemas = st.recursive(
 @settings(max_examples=400, deadline=None)
 @given(st.sampled_from(_DRAFTS), st.dictionaries(st.sampled_from(_KEYWORDS), _schemas, max_size=3))
 def test_the_verdict_is_that_of_the_metaschema(draft, keywords):
-    """Whatever stands under a keyword, and in every draft."""
+    """For any value of any keyword, in every draft."""
     schema = {"$schema": draft, **keywords}
     validator = validator_for(schema)
     sound = validator(validator.META_SCHEMA).is_valid(schema)

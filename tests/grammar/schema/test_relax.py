@@ -1,4 +1,4 @@
-"""The loosened grammar: it is wider than the schema, never narrower, and says where."""
+"""Loosened grammars: they are wider than the schema, never narrower, and list the places."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ S = {"type": "string"}
 
 
 def test_an_exact_schema_is_not_loosened():
-    """Where nothing has to be left out, nothing is."""
+    """No keyword is removed if all can be enforced."""
     assert schema_to_loose_gbnf({"type": "integer", "minimum": 3}).loosened == ()
 
 
@@ -44,7 +44,7 @@ def test_an_exact_schema_is_not_loosened():
         ({"type": "array", "items": {"properties": {"not": {"type": "string", "pattern": "\\b"}}}}, ("#/items/properties/not/pattern",), [{"not": "a"}]),
     ],
 )  # fmt: skip
-def test_what_cannot_be_enforced_is_left_out_and_named(engine, schema, places, good):
+def test_unenforceable_keywords_are_removed_and_listed(engine, schema, places, good):
     """The rest stays enforced, conforming values stay accepted, and the schema given is not changed."""
     before = json.dumps(schema)
     loose = schema_to_loose_gbnf(schema)
@@ -54,7 +54,7 @@ def test_what_cannot_be_enforced_is_left_out_and_named(engine, schema, places, g
 
 
 def test_the_rest_is_enforced():
-    """A keyword that can be enforced is, beside one that cannot."""
+    """Keywords that can be enforced are, next to one that cannot."""
     schema = {
         "type": "array",
         "items": {"type": "string", "maxLength": 3},
@@ -88,8 +88,8 @@ def test_a_tool_of_many_odd_patterns_still_compiles():
     "schema",
     [{"enum": ["x" * 70_000]}, {"properties": {"a": {"enum": list(range(2_000))}}, "x": "y" * 70_000}],
 )
-def test_what_is_too_large_to_read_is_any_object(engine, schema):
-    """A tool never takes its request down: at the last it may be called with any object."""
+def test_too_large_schemas_allow_any_object(engine, schema):
+    """A tool's schema never fails its request: at worst the tool may be called with any object."""
     loose = schema_to_loose_gbnf(schema)
     assert loose.loosened == ("#",)
     assert engine.takes(loose.gbnf, '{"a":1}')
