@@ -1,9 +1,10 @@
-"""Spans: the pieces of a prompt, each text or an image; what the engine is given to compute.
+"""Spans: the pieces of a prompt that an engine computes, each text or an image.
 
-A span lies in the KV cache as a row of cells: a text token takes one cell, an image `cells` of them. Every length
-inside the engine counts cells. Positions are a model's own matter: a token advances them by one, an image by its
-`positions`, which are fewer than its cells where a model numbers rows and columns (M-RoPE). A backend that
-computes such images derives positions from cells: it subtracts `cells - positions` of every image before.
+A span lies in the KV cache as a row of cells: a text token takes one cell, an image `cells` of them. Every
+length inside the engine counts cells. Positions are a model's own matter: a token advances them by one, an
+image by its `positions`, which are fewer than its cells where a model numbers rows and columns (M-RoPE). A
+backend that computes such images derives positions from cells: it subtracts `cells - positions` of every
+image before.
 """
 
 from __future__ import annotations

@@ -311,7 +311,7 @@ class _NoModel:
     def rows(self) -> Rows:
         return self._rows[: self._count]
 
-    def rest(self) -> None:
+    def on_idle(self) -> None:
         """Part of `Backend`."""
 
 
@@ -329,7 +329,7 @@ def _running(count: int, n_vocab: int) -> Scheduler:
         stateful=False,
         window=0,
         kept_cells=1000,
-        host_cache=0,
+        host_cache_bytes=0,
         token_bytes=1,
         state_bytes=0,
     )

@@ -1,4 +1,4 @@
-"""What the scheduler's loop needs of a model: the seam that `llama` fills, and a fake one in tests."""
+"""The protocol between the engine's loop and a model: `llama` implements it, and a fake in tests."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ Rows = npt.NDArray[np.float32]
 
 
 class CellsFullError(Exception):
-    """The step did not fit into the cache; nothing of it was computed and nothing was changed."""
+    """The step did not fit into the cache; none of it was computed, and the cache is unchanged."""
 
 
 class DecodeError(Exception):
-    """The step failed half-way: the cells of every sequence in it are worth nothing."""
+    """The step failed half-way: the cells of every sequence in it are unusable."""
 
 
 class Backend(Protocol):
@@ -25,7 +25,7 @@ class Backend(Protocol):
 
     @property
     def overlaps(self) -> bool:
-        """Whether `start` returns while the device still computes, so that other work fits in before `rows`."""
+        """Whether `start` returns while the device computes, so that other work fits in before `rows`."""
         ...
 
     def start(self, plan: Plan) -> None:
@@ -33,13 +33,13 @@ class Backend(Protocol):
         ...
 
     def rows(self) -> Rows:
-        """The logits of the started plan's chunks that asked for them; waits for the device.
+        """Returns the logits of the started plan's chunks that asked for them; waits for the device.
 
-        The result has shape (rows, n_vocab), float32, one row a chunk with `logits`, in the plan's order;
-        it is a view that the next `start` overwrites.
+        The result has shape (rows, n_vocab), float32, one row a chunk with `logits`, and one more a drafted
+        token, in the plan's order; it is a view that the next `start` overwrites.
         """
         ...
 
-    def rest(self) -> None:
-        """Hears that there is nothing to compute until somebody asks again, which may be long."""
+    def on_idle(self) -> None:
+        """Takes in that no step follows until a message comes, which may be long."""
         ...

@@ -85,7 +85,7 @@ class Loop:
         if idle:
             self._send()
             self._scheduler.check()
-            self._backend.rest()
+            self._backend.on_idle()
         messages = self._channel.receive(wait=idle)
         if messages is None:
             return False

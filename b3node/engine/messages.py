@@ -1,8 +1,8 @@
-"""What the front and an engine say to each other: frozen values, msgpack on the wire, never pickle.
+"""Messages between the front and an engine: frozen values, msgpack on the wire, never pickle.
 
-A request is known by `id`, an integer that the front counts up for each engine process; an engine that
-was restarted starts from nothing, so ids of the dead process mean nothing to the new one.
-The engine sends one `Step` for every decode step, for all sequences together: that is the heartbeat too.
+The `id` of a request is an integer that the front counts up for each engine process. A restarted engine
+starts empty, so ids of the dead process mean nothing to it. The engine sends one `Step` for every decode
+step, for all sequences together: it is also the heartbeat.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class Submit(msgspec.Struct, frozen=True, tag="submit", array_like=True):
     max_tokens: int
     """The most tokens to generate."""
     reserve: int
-    """How many of them are promised cells before it starts. A sequence that outgrows them may be paused, and computed
-    again, when cells run out."""
+    """How many of them are promised cells before it starts. A sequence that outgrows them may be paused, and
+    computed again, when cells run out."""
     sampling: Sampling
     queue_timeout: float
     """Seconds that it may wait in the queue."""
@@ -65,9 +65,10 @@ ToEngine = Submit | Cancel
 
 
 class Loading(msgspec.Struct, frozen=True, tag="loading", array_like=True):
-    """Progress of the model's load, 0 to 1."""
+    """Progress of the model's load."""
 
     progress: float
+    """0 to 1."""
 
 
 class Ready(msgspec.Struct, frozen=True, tag="ready", array_like=True):
@@ -83,24 +84,28 @@ class Ready(msgspec.Struct, frozen=True, tag="ready", array_like=True):
 
 
 class LoadFailed(msgspec.Struct, frozen=True, tag="load_failed", array_like=True):
-    """The model cannot be served; `reason` is for the operator's log, never for a client."""
+    """The model cannot be served."""
 
     reason: str
+    """For the operator's log, never for a client."""
 
 
 class Started(msgspec.Struct, frozen=True, array_like=True):
-    """A sequence left the queue: seconds it waited, prompt tokens that the prefix cache served."""
+    """A sequence left the queue for the first time."""
 
     id: int
     queue_seconds: float
+    """How long it waited."""
     cached_tokens: int
+    """Prompt tokens that the prefix cache served."""
 
 
 class Token(msgspec.Struct, frozen=True, array_like=True):
-    """One generated token's bytes (may be empty, may be part of a character)."""
+    """One generated token."""
 
     id: int
     piece: bytes
+    """Its bytes; may be empty, and may be a part of a character."""
 
 
 FinishReason = Literal["stop", "length", "cancelled", "capacity", "failed"]
@@ -121,14 +126,17 @@ class Finished(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Step(msgspec.Struct, frozen=True, tag="step", array_like=True):
-    """All that one step brought, in the order: who started, which tokens came, who finished."""
+    """The events of one step, in this order: sequences started, tokens generated, sequences finished."""
 
     started: tuple[Started, ...]
     tokens: tuple[Token, ...]
     finished: tuple[Finished, ...]
     running: int
+    """Sequences that run after the step."""
     waiting: int
+    """Sequences that wait after it, paused ones among them."""
     seconds: float
+    """How long the model computed; 0 where a step failed."""
     cells_used: int = 0
     """Cells of running and kept sequences after the step."""
     prompt_tokens: int = 0

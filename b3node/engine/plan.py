@@ -1,9 +1,12 @@
-"""The decision for one step, as values: what to forget, share, put away and bring back, what to compute."""
+"""The plan of one step, as values: moves, which change the cache, then chunks, which are computed.
+
+Positions count cells; see `b3node.spans`.
+"""
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence as Many
+from collections import abc
 from itertools import takewhile
 
 import msgspec
@@ -18,7 +21,7 @@ class Drop(msgspec.Struct, frozen=True):
 
 
 class Trim(msgspec.Struct, frozen=True):
-    """Forget what `slot` holds from position `length` on: drafted tokens that were not drawn."""
+    """Forget the positions of `slot` from `length` on: drafted tokens that were not drawn."""
 
     slot: int
     length: int
@@ -42,7 +45,7 @@ class Save(msgspec.Struct, frozen=True):
 
 
 class Load(msgspec.Struct, frozen=True):
-    """Append to `slot` the positions `start` .. `end` out of what was saved under `key`."""
+    """Append to `slot` the positions `start` .. `end` of the copy under `key`."""
 
     slot: int
     start: int
@@ -78,20 +81,18 @@ Move = Clear | Drop | Trim | Share | Save | Load | Checkpoint | Restore | Forget
 
 
 class Chunk(msgspec.Struct, frozen=True):
-    """Positions `start` .. `start + len(tokens)` of `slot` to compute.
-
-    `logits` asks for a row of logits behind the last known token. The last `drafted` tokens are not known but
-    guessed, and each has a row of its own then, in their order.
-    """
+    """Positions `start` .. `start + len(tokens)` of `slot` to compute: text, or one whole image."""
 
     slot: int
     start: int
     tokens: array[int]
+    """The ids of the positions; of an image, ids that mean nothing to a model (`cache.span_index`)."""
     logits: bool
+    """Whether a row of logits is wanted after the last known token, and after each drafted one."""
     drafted: int = 0
+    """How many of the last tokens are not known but guessed."""
     image: ImageSpan | None = None
-    """Where it is set the chunk is that whole image, and `tokens` are the ids of its cells, which mean nothing to a
-    model."""
+    """The image to compute; None for text."""
 
     @property
     def known(self) -> int:
@@ -100,11 +101,11 @@ class Chunk(msgspec.Struct, frozen=True):
 
     @property
     def draft(self) -> array[int]:
-        """Those that are not."""
+        """The tokens that are guessed."""
         return self.tokens[self.known :]
 
-    def accepted(self, drawn: Many[int]) -> int:
-        """How many of its tokens stand, once `drawn` is what follows the known ones."""
+    def accepted(self, drawn: abc.Sequence[int]) -> int:
+        """Returns how many of its tokens stand once the known ones are followed by `drawn`."""
         pairs = zip(self.draft, drawn, strict=False)
         return self.known + sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
@@ -135,5 +136,5 @@ class Plan(msgspec.Struct, frozen=True):
 
     @property
     def drafted(self) -> int:
-        """How many of them are only guessed."""
+        """How many of them are guessed."""
         return sum(chunk.drafted for chunk in self.chunks)

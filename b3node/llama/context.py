@@ -175,7 +175,7 @@ class Context:
             self._logits, self._logits_at = whole, address
         return self._logits[: self._count]
 
-    def rest(self) -> None:
+    def on_idle(self) -> None:
         """Nothing is computed for a while; see `engine.backend.Backend`."""
         if self._monitor is not None:
             self._monitor.rest()

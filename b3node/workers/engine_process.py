@@ -98,7 +98,7 @@ def _scheduler(model: Model, options: EngineOptions) -> Scheduler:
         stateful=model.stateful,
         window=model.window,
         kept_cells=model.hot,
-        host_cache=model.fit.shelf,
+        host_cache_bytes=model.fit.shelf,
         token_bytes=model.token_bytes,
         state_bytes=model.state_bytes,
     )

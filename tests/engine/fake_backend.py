@@ -139,7 +139,7 @@ class FakeBackend:
         self.plans: list[Plan] = []
         self._next_cell = 0
 
-    def rest(self) -> None:
+    def on_idle(self) -> None:
         """Part of `Backend`."""
 
     @property

@@ -104,7 +104,7 @@ class Rig:
             stateful=stateful,
             window=0,
             kept_cells=kept_cells,
-            host_cache=host_cache,
+            host_cache_bytes=host_cache,
             token_bytes=1,
             state_bytes=10 if stateful else 0,
         )
@@ -158,7 +158,7 @@ class Rig:
         self.loop.receive()
         self.loop.step()
         self.scheduler.check()
-        assert self.scheduler.cells.used == self.backend.used or self.scheduler.cells.moves
+        assert self.scheduler.cache.used == self.backend.used or self.scheduler.cache.moves
         assert len(self.scheduler.running) <= self.scheduler.limits.parallel
 
     def drain(self, bound=20_000):

@@ -1,7 +1,7 @@
-"""What lies in host memory, in bytes and in the order of use: copies of runs and recurrent states.
+"""Accounts for host memory, in bytes and in the order of use: copies of runs and of recurrent states.
 
-It decides what is forgotten when the budget is spent: the least recently used first. A path is touched from
-its leaf to its root, so a run is never older than what hangs below it, and what goes first hangs lowest.
+When the budget is overdrawn, the least recently used piece goes first. A path is touched from its leaf to its
+root, so a run is never older than the runs below it, and the lowest run goes first.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import itertools
 from collections import OrderedDict
 from dataclasses import dataclass
 
-from b3node.engine.cache.prefix_tree import Copy, Run
+from b3node.engine.cache.prefix_tree import HostCopy, Run
 
 
 @dataclass(slots=True)
@@ -18,7 +18,7 @@ class HostItem:
     """One piece of host memory: a copy, or the state at `position` of `run`."""
 
     size: int
-    copy: Copy | None = None
+    copy: HostCopy | None = None
     run: Run | None = None
     position: int = 0
 
@@ -41,33 +41,33 @@ class HostCache:
         self._keys = itertools.count(1)
 
     def takes(self, tokens: int) -> bool:
-        """Whether a copy of so many positions could ever lie here; changes nothing."""
+        """Returns whether a copy of so many positions fits into the whole budget; changes nothing."""
         return self._copy_size(tokens) <= self.budget
 
     def has_room(self, tokens: int) -> bool:
-        """Whether a copy of so many positions can lie here and nothing has to be forgotten for it; changes nothing."""
+        """Returns whether a copy of so many positions fits without an eviction; changes nothing."""
         return self.used + self._copy_size(tokens) <= self.budget
 
     @property
     def takes_state(self) -> bool:
-        """Whether a recurrent state could ever lie here."""
+        """Whether a recurrent state fits into the whole budget."""
         return self._state_bytes <= self.budget
 
-    def put_copy(self, run: Run) -> Copy:
-        """Makes room in the books for a copy of `run` and ties it to the run."""
-        run.copy = Copy(next(self._keys), run.start, run.end, [run])
+    def put_copy(self, run: Run) -> HostCopy:
+        """Accounts for a copy of `run`, ties it to the run, and returns it."""
+        run.copy = HostCopy(next(self._keys), run.start, run.end, [run])
         self._add(run.copy.key, HostItem(self._copy_size(len(run.tokens)), copy=run.copy))
         return run.copy
 
     def put_state(self, run: Run, position: int) -> int:
-        """Makes room in the books for the recurrent state at `position` of `run`; returns its key."""
+        """Accounts for the recurrent state at `position` of `run`, and returns its key."""
         key = next(self._keys)
         run.checkpoints[position] = key
         self._add(key, HostItem(self._state_bytes, run=run, position=position))
         return key
 
     def touch(self, run: Run) -> None:
-        """Marks all that belongs to a path as just used, from its tip upwards."""
+        """Marks all pieces of a path as just used, from its leaf upwards."""
         for part in reversed(run.path()):
             for key in part.checkpoints.values():
                 self.items.move_to_end(key)
@@ -75,23 +75,23 @@ class HostCache:
                 self.items.move_to_end(part.copy.key)
 
     def remove(self, key: int) -> HostItem:
-        """Takes a piece out of the books."""
+        """Removes a piece, and returns it."""
         item = self.items.pop(key)
         self.used -= item.size
         return item
 
     def clear(self) -> None:
-        """Empties the books."""
+        """Removes all pieces."""
         self.items.clear()
         self.used = 0
 
     @property
-    def eldest(self) -> HostItem | None:
-        """The piece that was used longest ago; changes nothing."""
+    def least_recent(self) -> HostItem | None:
+        """The least recently used piece, None when there is none; changes nothing."""
         return next(iter(self.items.values()), None)
 
-    def oldest(self) -> int | None:
-        """The key to forget next, while the budget is overdrawn; None when it is not."""
+    def overdrawn(self) -> int | None:
+        """Returns the key of the piece to evict next while the budget is overdrawn; None when it is not."""
         return next(iter(self.items)) if self.used > self.budget else None
 
     def _copy_size(self, tokens: int) -> int:

@@ -1,22 +1,23 @@
-"""Who holds which KV cells, what is kept of the finished ones, and what of that lies in host memory.
+"""Accounts for the KV cells: the slots that hold them, the prefixes that are kept, their copies in memory.
 
-What it decides: which computed prefix a new prompt can read, what a slot's end gives back, what is given up
-first. What it must not know: models, time, requests; a slot is a number, and what is to happen below is told
-as moves, in order, for the plan to carry.
+It decides which computed prefix a new prompt reads, which cells the end of a slot frees, and which slot is
+evicted first. It must not know models, time or requests: a slot is a number, and changes of the real cache
+are collected as moves, in order, for the plan to carry.
 
 In a unified KV cache a cell belongs to every sequence that reads it (`llama_memory_seq_cp` adds a reader and
-copies nothing), so the cells in use are the sum over resident runs, not over slots; see `runs`.
+copies nothing), so the cells in use are the sum over resident runs, not over slots; see `prefix_tree`.
 
-* A run is *locked* while a running slot reads it. Kept slots can be given up at any time: the least recently
+* A run is *locked* while a running slot reads it. Kept slots can be evicted at any time: the least recently
   used first, and from the namespace that keeps most when it keeps more than its fair share.
-* What is given up goes to host memory (`host_cache`) where there is room: each run once, however many slots read
-  it. A prompt that begins like it gets it back, and shares it from then on.
-* Models with a state beside their cells (recurrent layers, sliding windows) can be entered only where it was
-  copied (`checkpoint`): at the prompt's marks and at the end. Their other cells are shared like any.
+* Evicted runs go to host memory (`host_cache`) where there is room: each run once, however many slots read
+  it. A prompt with that prefix loads it, and shares it from then on.
+* Models with a state in addition to their cells (recurrent layers, sliding windows) can be entered only at a
+  `checkpoint`: at the prompt's cache boundaries and at its end. Their other cells are shared like any.
 
 Invariants (`check`): `used` is the sum of the resident runs and at most `total`, `locked` that of the locked
-ones; readers are the slots at or below a run; what is not resident has a copy, and nothing resident hangs
-under it; the shelf's books are what the tree refers to, and within the budget.
+ones; readers are the slots at or below a run; a run that is not resident has a copy, and no resident run lies
+below it; the host cache accounts for exactly the copies and states that the tree refers to, within its
+budget.
 """
 
 from __future__ import annotations
@@ -30,15 +31,15 @@ from typing import Final
 import msgspec
 
 from b3node.engine.cache.host_cache import HostCache
-from b3node.engine.cache.prefix_tree import Ids, Run, walk
+from b3node.engine.cache.prefix_tree import CellIds, Run, walk
 from b3node.engine.plan import Checkpoint, Clear, Drop, Forget, Load, Move, Restore, Save, Share, Trim
 
 MIN_KEPT_TOKENS: Final = 16
-"""Tokens below which a finished slot is not worth keeping."""
+"""A finished slot with fewer tokens is freed: reading it would save too little."""
 
 
 class Match(msgspec.Struct, frozen=True):
-    """What a prompt can read: the first `length` positions of the path to `run`, `resident` of them in cells."""
+    """The prefix that a prompt can read: `length` positions of the path to `run`, `resident` in cells."""
 
     run: Run | None = None
     length: int = 0
@@ -47,13 +48,13 @@ class Match(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True)
 class Holding:
-    """What one slot holds: `length` positions that end at `leaf`."""
+    """The prefix that one slot holds: `length` positions that end at `leaf`."""
 
     namespace: str
     leaf: Run
     length: int = 0
     running: bool = True
-    touched: int = 0
+    last_used: int = 0
 
 
 class PrefixCache:
@@ -61,7 +62,7 @@ class PrefixCache:
 
     Args:
         total: cells of the cache.
-        shelf: host memory.
+        host_cache: accounts for host memory.
         stateful: whether a prefix can be entered only at copied states.
     """
 
@@ -81,28 +82,31 @@ class PrefixCache:
 
     @property
     def free(self) -> int:
-        """Cells that nobody reads."""
+        """Cells that no slot reads."""
         return self.total - self.used
 
     @property
     def kept(self) -> list[int]:
-        """Slots that no sequence runs in, least recently used first."""
-        idle = [(held.touched, slot) for slot, held in self._held.items() if not held.running]
+        """Slots in which no sequence runs, least recently used first."""
+        idle = [(held.last_used, slot) for slot, held in self._held.items() if not held.running]
         return [slot for _, slot in sorted(idle)]
 
     def length(self, slot: int) -> int:
-        """Positions that `slot` holds; changes nothing."""
+        """Returns the positions that `slot` holds; changes nothing."""
         return self._held[slot].length
 
     def take_moves(self) -> tuple[Move, ...]:
-        """What has to happen below since the last call, in order."""
+        """Returns the moves since the last call, in order."""
         moves, self.moves = tuple(self.moves), []
         return moves
 
-    # -- reading what is there -----------------------------------------------------------------------
+    # -- entering a prefix -----------------------------------------------------------------------
 
-    def match(self, namespace: str, known: Ids) -> Match:
-        """The longest beginning of `known` that can be read; changes nothing."""
+    def match(self, namespace: str, known: CellIds) -> Match:
+        """Returns the longest prefix of `known` that can be read; changes nothing.
+
+        `known` are ids of cells; see `span_index`.
+        """
         best = Match()
         root = self._roots.get(namespace)
         for run, agreed in walk(root, known) if root is not None else ():
@@ -113,7 +117,7 @@ class PrefixCache:
         return best if best.run is None else self._with_resident(best)
 
     def enter(self, slot: int, namespace: str, match: Match) -> None:
-        """Opens an empty running slot that reads what was matched, bringing back what is not resident."""
+        """Opens an empty running slot that reads a match; loads the part that is not resident."""
         root = self._roots.setdefault(namespace, Run(None))
         self._held[slot] = Holding(namespace, root)
         root.slots.add(slot)
@@ -130,16 +134,16 @@ class PrefixCache:
         self._touch(self._held[slot])
 
     def newly_locked(self, match: Match) -> int:
-        """Cells of a match that are in use but not locked yet; changes nothing."""
+        """Returns the cells of a match that are in use but not locked yet; changes nothing."""
         runs = match.run.path() if match.run is not None else []
         return sum(min(run.end, match.length) - run.start for run in runs if run.readers and not run.locks)
 
     def to_load(self, match: Match) -> int:
-        """Free cells that are needed at once to bring back what is not resident; changes nothing."""
+        """Returns the free cells that loading the rest of a match needs at once; changes nothing."""
         runs = match.run.path() if match.run is not None else []
         return sum(run.copy.end - run.copy.start for run in runs if run.copy is not None and not run.readers)
 
-    # -- what a running slot does --------------------------------------------------------------------
+    # -- a running slot --------------------------------------------------------------------
 
     def extend(self, slot: int, tokens: array[int]) -> None:
         """Adds newly computed positions to a running slot."""
@@ -148,18 +152,21 @@ class PrefixCache:
         if leaf.parent is None or leaf.readers > 1 or leaf.children or leaf.copy is not None:
             leaf = Run(held.leaf, held.length)
             held.leaf.children.append(leaf)
-            self._settle(slot, leaf)
+            self._move_leaf(slot, leaf)
         leaf.tokens.extend(tokens)
         held.length += len(tokens)
         self.used += len(tokens)
         self.locked += len(tokens)
 
     def trim(self, slot: int) -> None:
-        """Forgets positions of a running slot below that were computed and never added here; dense models only."""
+        """Trims from the real cache the positions of a running slot that were computed but never added here.
+
+        Dense models only.
+        """
         self.moves.append(Trim(slot, self._held[slot].length))
 
     def checkpoint(self, slot: int) -> None:
-        """Copies the recurrent state of a slot as it stands, so that it can be entered here again."""
+        """Copies the recurrent state of a slot as it stands, so that its prefix can be entered here."""
         held = self._held[slot]
         if (
             held.length < MIN_KEPT_TOKENS
@@ -174,7 +181,7 @@ class PrefixCache:
     # -- its end -------------------------------------------------------------------------------------
 
     def keep(self, slot: int) -> bool:
-        """Ends a running slot but leaves it readable; False when that is not worth it and it was released."""
+        """Ends a running slot but keeps it readable. Returns False if it was released, being too short."""
         held = self._held[slot]
         if held.length < MIN_KEPT_TOKENS:
             self.release(slot, save=False)
@@ -185,7 +192,7 @@ class PrefixCache:
         return True
 
     def release(self, slot: int, *, save: bool) -> None:
-        """Gives up the cells that `slot` alone reads; with `save`, copies them to host memory first."""
+        """Frees the cells that `slot` alone reads; with `save`, copies them to host memory first."""
         held = self._held.pop(slot)
         alone = [run for run in held.leaf.path() if run.readers == 1]
         if save and held.length >= MIN_KEPT_TOKENS:
@@ -195,28 +202,31 @@ class PrefixCache:
         self._count(held.leaf, readers=-1, locks=-1 if held.running else 0)
         gone = next((run for run in alone if run.copy is None), None)
         if gone is not None:
-            self._forget_below(gone)
+            self._cut(gone)
         self._fit_host_cache()
         self._prune()
 
     def lacks_copy(self, slot: int) -> bool:
-        """Whether something of a kept slot is in its cells alone; changes nothing."""
+        """Returns whether a part of a kept slot has no copy in host memory; changes nothing."""
         held = self._held[slot]
         return held.length >= MIN_KEPT_TOKENS and any(run.copy is None for run in held.leaf.path())
 
     def can_save(self, slot: int) -> bool:
-        """Whether some of that can be copied, and only what is in no cells be forgotten for it; changes nothing."""
+        """Returns whether `save` would copy a part of a kept slot; changes nothing.
+
+        It would if at most copies of prefixes that are not resident have to be evicted for it.
+        """
         return self.lacks_copy(slot) and next(self._without_copy(self._held[slot]), None) is not None
 
     def save(self, slot: int) -> None:
-        """Copies that to host memory and leaves it in its cells, so that they can be given up for nothing."""
+        """Copies the parts of a kept slot without a copy. Their cells stay, and can then be freed at once."""
         for run in self._without_copy(self._held[slot]):
             self._copy(slot, run)
             self._fit_host_cache()
         self._prune()
 
     def victim(self, *, spare: int | None = None) -> int | None:
-        """The kept slot to give up next, `spare` aside; changes nothing."""
+        """Returns the kept slot to evict next, but not `spare`; None when there is none. Changes nothing."""
         kept = [slot for slot in self.kept if slot != spare]
         sums: dict[str, int] = {}
         for slot in kept:
@@ -224,18 +234,18 @@ class PrefixCache:
             sums[held.namespace] = sums.get(held.namespace, 0) + held.length
         if not sums:
             return None
-        greedy = max(sums, key=sums.__getitem__)
-        unfair = len(sums) > 1 and sums[greedy] * len(sums) > sum(sums.values())
-        return next(slot for slot in kept if not unfair or self._held[slot].namespace == greedy)
+        largest = max(sums, key=sums.__getitem__)
+        unfair = len(sums) > 1 and sums[largest] * len(sums) > sum(sums.values())
+        return next(slot for slot in kept if not unfair or self._held[slot].namespace == largest)
 
     def resident_slot(self, match: Match) -> int | None:
-        """A slot that holds the resident part of a match; None when nothing of it is; changes nothing."""
+        """Returns a slot that holds the resident part of a match, None when it has none. Changes nothing."""
         runs = match.run.path() if match.run is not None else []
         resident = [run for run in runs if run.readers]
         return resident[-1].any_slot() if resident else None
 
     def clear(self) -> None:
-        """Forgets everything, what lies in host memory too."""
+        """Frees all cells, and all of host memory."""
         self.used = self.locked = 0
         self._roots.clear()
         self._held.clear()
@@ -257,8 +267,8 @@ class PrefixCache:
             self._check_run(run)
         keys = {run.copy.key for run in runs if run.copy is not None}
         keys.update(key for run in runs for key in run.checkpoints.values())
-        if keys != set(self._host.items) or self._host.oldest() is not None:
-            raise ValueError("the shelf's books are not what the tree refers to")
+        if keys != set(self._host.items) or self._host.overdrawn() is not None:
+            raise ValueError("the host cache does not hold what the tree refers to")
 
     def _check_run(self, run: Run) -> None:
         below = [slot for under in run.below() for slot in under.slots]
@@ -276,13 +286,13 @@ class PrefixCache:
     # -- the tree ------------------------------------------------------------------------------------
 
     def _enterable(self, run: Run, agreed: int) -> int:
-        """How far a path that agrees up to `agreed` in `run` can be entered within `run`."""
+        """Returns the position in `run` at which a path that agrees up to `agreed` can be entered."""
         if not self._stateful:
             return agreed
         return max((place for place in run.checkpoints if place <= agreed), default=0)
 
     def _with_resident(self, match: Match) -> Match:
-        """The match with the length of its resident part."""
+        """Returns the match with the length of its resident part."""
         ends = [run.end for run in match.run.path() if run.readers] if match.run is not None else []
         return Match(match.run, match.length, min(match.length, max(ends, default=0)))
 
@@ -293,17 +303,17 @@ class PrefixCache:
             source = resident[-1].any_slot()
             self.moves.append(Share(source, slot, resident[-1].end))
             self._touch(self._held[source])
-            self._settle(slot, resident[-1])
+            self._move_leaf(slot, resident[-1])
 
     def _load(self, slot: int, leaf: Run) -> None:
-        """Brings the rest of the path to `leaf` back from host memory."""
+        """Loads the rest of the path to `leaf` from host memory."""
         for run in leaf.path():
             if not run.readers and run.copy is not None:
                 self.moves.append(Load(slot, run.start, run.end, run.copy.key))
-                self._settle(slot, run)
+                self._move_leaf(slot, run)
 
     def _save(self, slot: int, runs: list[Run]) -> None:
-        """Copies runs to host memory that have no copy there yet, from the root downwards while they fit."""
+        """Copies the runs without a copy to host memory, from the root downwards while they fit."""
         for run in runs:
             if run.copy is None:
                 if not self._host.takes(len(run.tokens)):
@@ -311,24 +321,24 @@ class PrefixCache:
                 self._copy(slot, run)
 
     def _without_copy(self, held: Holding) -> Iterator[Run]:
-        """The runs of a slot that have no copy, as long as there is room for them or can be made, from the root downwards."""
+        """Yields the runs of a slot without a copy, from the root down while room can be made for them."""
         missing = (run for run in held.leaf.path() if run.copy is None)
         return takewhile(self._saveable, missing)
 
     def _saveable(self, run: Run) -> bool:
-        """Whether a copy has room, or what was used longest ago, and would be forgotten first, is in no cells any more."""
-        size, eldest = len(run.tokens), self._host.eldest
-        if self._host.has_room(size) or eldest is None:
+        """Returns whether the run's copy fits, or the piece that would be evicted for it is not resident."""
+        size, least_recent = len(run.tokens), self._host.least_recent
+        if self._host.has_room(size) or least_recent is None:
             return self._host.has_room(size)
-        runs = eldest.copy.runs if eldest.copy is not None else [eldest.run]
+        runs = least_recent.copy.runs if least_recent.copy is not None else [least_recent.run]
         return self._host.takes(size) and not any(each.readers for each in runs if each is not None)
 
     def _copy(self, slot: int, run: Run) -> None:
         copy = self._host.put_copy(run)
         self.moves.append(Save(slot, run.start, run.end, copy.key))
 
-    def _settle(self, slot: int, run: Run) -> None:
-        """Moves a running slot's tip to `run`, which lies below its present tip."""
+    def _move_leaf(self, slot: int, run: Run) -> None:
+        """Moves the leaf of a running slot down to `run`."""
         held = self._held[slot]
         held.leaf.slots.discard(slot)
         run.slots.add(slot)
@@ -337,7 +347,7 @@ class PrefixCache:
         held.leaf = run
 
     def _count(self, start: Run, *, readers: int, locks: int) -> None:
-        """Adds to the readers and locks of a run and of all above it, and to the sums they make."""
+        """Adds to the readers and locks of a run and of all above it, and to `used` and `locked`."""
         run: Run | None = start
         while run is not None:
             resident, locked = bool(run.readers), bool(run.locks)
@@ -348,8 +358,8 @@ class PrefixCache:
             run = run.parent
 
     def _fit_host_cache(self) -> None:
-        """Forgets what was used longest ago until the shelf's budget is kept."""
-        while (key := self._host.oldest()) is not None:
+        """Evicts the least recently used pieces of host memory until its budget is kept."""
+        while (key := self._host.overdrawn()) is not None:
             item = self._host.items[key]
             if item.run is not None:
                 run = item.run
@@ -361,9 +371,9 @@ class PrefixCache:
             self._remove(key)
             for run in item.copy.runs if item.copy is not None else ():
                 if not run.readers and run.parent is not None and run in run.parent.children:
-                    self._forget_below(run)
+                    self._cut(run)
 
-    def _forget_below(self, run: Run) -> None:
+    def _cut(self, run: Run) -> None:
         """Cuts a run that is not resident out of the tree, with all below it and their copies."""
         if run.parent is not None:
             run.parent.children.remove(run)
@@ -382,10 +392,10 @@ class PrefixCache:
         self.moves.append(Forget(key))
 
     def _prune(self) -> None:
-        """Forgets the namespaces of which nothing is left."""
+        """Removes the namespaces without runs."""
         for namespace in [name for name, root in self._roots.items() if not (root.readers or root.children)]:
             del self._roots[namespace]
 
     def _touch(self, held: Holding) -> None:
         self._clock += 1
-        held.touched = self._clock
+        held.last_used = self._clock

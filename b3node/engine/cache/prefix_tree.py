@@ -1,17 +1,18 @@
-"""The tree of computed runs: what has been computed, by whom it is read, where it can be had again.
+"""Prefix tree of computed positions, with the slots that read them and their copies in host memory.
 
-A *run* is a piece of computed positions that the same slots read. Sequences that share anything share it
-from position 0, so the runs of a namespace form a tree, and a slot is a path from the root to its tip:
+A *run* is a piece of computed positions that the same slots read. Sequences that share any position share all
+before it, so the runs of a namespace form a tree, and a slot is a path from the root to its leaf:
 
     root -- [system prompt] -+- [question A][answer A]   <- slot 3, running
-                             +- [question B]             <- slot 5, kept for whoever asks again
-                             +- (question C)(answer C)   <- nobody; a copy lies in host memory
+                             +- [question B]             <- slot 5, kept for later prompts
+                             +- (question C)(answer C)   <- no slot; a copy lies in host memory
 
 Two slots may compute equal tokens independently; those are two runs with cells of their own, so siblings may
-begin alike and a search looks at all of them. A run is split where a new reader leaves it; the lower part
-keeps its identity, so tips stay valid, and both parts keep referring to the copy of the whole.
+have equal beginnings, and a search looks at all of them. A run is split where a new reader leaves it; the
+lower part keeps its identity, so leaves stay valid, and both parts keep referring to the copy of the whole.
 
-Pure structure: counting cells and bytes is `cells` and `host_cache`.
+Pure structure: `prefix_cache` counts cells, `host_cache` bytes. Positions are compared by the ids of their
+cells (`span_index`), so images are part of a prefix like text.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-Ids = npt.NDArray[np.int32]
+CellIds = npt.NDArray[np.int32]
 
 
 @dataclass(slots=True, eq=False)
-class Copy:
-    """A copy in host memory of the positions `start` .. `end`, and the runs that can be had from it."""
+class HostCopy:
+    """A copy in host memory of the positions `start` .. `end`, and the runs that can be loaded from it."""
 
     key: int
     start: int
@@ -50,17 +51,17 @@ class Run:
     """Slots that end here or below."""
     locks: int = 0
     """The running ones among them."""
-    copy: Copy | None = None
+    copy: HostCopy | None = None
     checkpoints: dict[int, int] = field(default_factory=dict)
     """Position (in `start` + 1 .. `end`) to the key of the recurrent state there."""
 
     @property
     def end(self) -> int:
-        """The position behind its last token."""
+        """The position after its last one."""
         return self.start + len(self.tokens)
 
     def path(self) -> list[Run]:
-        """The runs from below the root down to this one."""
+        """Returns the runs from below the root down to this one."""
         runs: list[Run] = []
         run = self
         while run.parent is not None:
@@ -69,7 +70,7 @@ class Run:
         return runs[::-1]
 
     def below(self) -> Iterator[Run]:
-        """This run and every one under it, parents first."""
+        """Yields this run and every one under it, parents first."""
         stack = [self]
         while stack:
             run = stack.pop()
@@ -77,14 +78,14 @@ class Run:
             stack.extend(run.children)
 
     def any_slot(self) -> int:
-        """Some slot that ends at this run or below it; it must be resident."""
+        """Returns a slot that ends at this run or below it; the run must be resident."""
         run = self
         while not run.slots:
             run = next(child for child in run.children if child.readers)
         return next(iter(run.slots))
 
     def split(self, position: int) -> Run:
-        """Puts a new run above this one that ends at `position` (inside it), and returns it."""
+        """Splits this run at a position inside it. Returns the upper part, which is a new run."""
         at = position - self.start
         upper = Run(
             self.parent, self.start, self.tokens[:at], [self], set(), self.readers, self.locks, self.copy
@@ -99,8 +100,8 @@ class Run:
         return upper
 
 
-def common_prefix(left: Ids, right: Ids) -> int:
-    """How many positions two id arrays share from their start.
+def common_prefix(left: CellIds, right: CellIds) -> int:
+    """Returns how many ids two arrays share from their start.
 
     >>> common_prefix(np.array([1, 2, 3], np.int32), np.array([1, 2, 9, 9], np.int32))
     2
@@ -110,8 +111,8 @@ def common_prefix(left: Ids, right: Ids) -> int:
     return int(differs.argmax()) if differs.any() else size
 
 
-def walk(root: Run, known: Ids) -> Iterator[tuple[Run, int]]:
-    """Every run that begins like `known` at its place, with the position up to which it agrees."""
+def walk(root: Run, known: CellIds) -> Iterator[tuple[Run, int]]:
+    """Yields every run whose path agrees with `known` into it, with the position up to which it agrees."""
     stack = list(root.children)
     while stack:
         run = stack.pop()

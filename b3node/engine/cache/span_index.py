@@ -1,11 +1,11 @@
 """Gives every cell of a prompt an id, so that prefixes with images compare as fast as those of text alone.
 
-A token's cell has its token id. All cells of an image have one negative id, which stands for that image alone. Two
-prefixes are then equal as far as their arrays of ids are, which is one comparison in numpy; they never part inside
-an image, because equal ids mean equal images, and so equally many cells.
+A token's cell has its token id. All cells of an image have one negative id, which stands for that image
+alone. Two prefixes are then equal as far as their arrays of ids are, which is one comparison in numpy; they
+never part inside an image, because equal ids mean equal images, and so equally many cells.
 
-Ids are never given twice, so an image may be forgotten at any time: when it comes again it gets another id, and
-what was computed of it is not found and leaves the cache as the least recently used.
+Ids are never given twice, so an image may be forgotten at any time: when it comes again it gets another id,
+and its cells are not found, and leave the cache as the least recently used.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Admission: moves waiting sequences into slots while their promised cells exist, the fairest first.
 
 A sequence is promised the cells of its prompt and of its reserve of output. It enters only if the promises to
-the running sequences and to itself can be kept with every kept slot evicted. What it needs at once is then
-evicted here: a slot, room for its window, and room to load its prefix from host memory.
+the running sequences and to itself can be kept with every kept slot evicted. Room that it needs at once
+is then made here: a slot, cells for its window, and cells to load its prefix from host memory.
 
 Must not know: steps, chunks, models.
 """
@@ -14,17 +14,19 @@ from typing import Final
 import numpy as np
 
 from b3node.engine.cache.prefix_cache import Match, PrefixCache
-from b3node.engine.cache.prefix_tree import Ids
+from b3node.engine.cache.prefix_tree import CellIds, common_prefix
 from b3node.engine.limits import EngineLimits
 from b3node.engine.schedule.queue import Queue
 from b3node.engine.schedule.sequence import Sequence
-from b3node.engine.schedule.shared_prefill import is_prefilling_shared
 from b3node.engine.schedule.sliding_window import SlidingWindows
 from b3node.engine.schedule.slots import Slots
 from b3node.engine.schedule.step_report import StepReport
 
 FOLLOWER_GRACE_SECONDS: Final = 1.0
 """Seconds that a follower may still wait for a slot once its leader has computed the shared prefix."""
+MIN_SHARED_TOKENS: Final = 4
+"""Shared tokens for which a prompt waits until another one has computed them. A wait costs a step or two;
+without it the tokens are computed once more for every prompt that begins with them."""
 
 
 class Admission:
@@ -32,7 +34,7 @@ class Admission:
 
     Args:
         limits: bounds, fixed for its life.
-        cells: the prefix cache.
+        cache: the prefix cache.
         slots: the slots that sequences enter.
         waiting: the queue that they leave.
         windows: the cells of sliding windows.
@@ -42,14 +44,14 @@ class Admission:
     def __init__(
         self,
         limits: EngineLimits,
-        cells: PrefixCache,
+        cache: PrefixCache,
         slots: Slots,
         waiting: Queue,
         windows: SlidingWindows,
         report: StepReport,
     ) -> None:
         self._limits = limits
-        self._cells = cells
+        self._cache = cache
         self._slots = slots
         self._running = slots.running
         self._waiting = waiting
@@ -59,7 +61,8 @@ class Admission:
     def admit(self, now: float) -> int:
         """Admits sequences while there is room. Returns how many.
 
-        A sequence whose prefix a running prompt is about to compute is passed over, and may wait longer for it.
+        A sequence whose prefix a running prompt is about to compute is passed over, and may wait longer for
+        it.
         """
         admitted = 0
         passed_over: set[int] = set()
@@ -67,10 +70,8 @@ class Admission:
             sequence := self._waiting.next(self._running.values(), passed_over)
         ):
             known = np.frombuffer(sequence.known, np.int32)[:-1].copy()
-            match = self._cells.match(sequence.namespace, known)
-            if is_prefilling_shared(
-                self._running.values(), sequence, known, match.length, stateful=self._limits.stateful
-            ):
+            match = self._cache.match(sequence.namespace, known)
+            if self._is_shared_ahead(sequence, known, match.length):
                 passed_over.add(sequence.id)
                 sequence.deadline = max(sequence.deadline, now + FOLLOWER_GRACE_SECONDS)
             elif self._fits(sequence, match):
@@ -80,20 +81,38 @@ class Admission:
                 break
         return admitted
 
+    def _is_shared_ahead(self, follower: Sequence, known: CellIds, matched: int) -> bool:
+        """Returns whether a running prompt, the leader, is about to compute more of the prefix of `follower`.
+
+        Args:
+            follower: a waiting sequence; only leaders of its namespace count.
+            known: the ids of its cells.
+            matched: how many of them can be read already.
+        """
+        for leader in self._running.values():
+            if leader.namespace != follower.namespace or leader.pending <= 1:
+                continue
+            ahead = common_prefix(np.frombuffer(leader.known, np.int32), known)
+            if self._limits.stateful:  # which can be entered only at the leader's cache boundaries
+                ahead = max((cell for cell in leader.cache_boundaries if cell <= ahead), default=0)
+            if ahead > max(matched, leader.computed) and ahead - matched >= MIN_SHARED_TOKENS:
+                return True
+        return False
+
     def _fits(self, sequence: Sequence, match: Match) -> bool:
         """Returns whether the cells promised to the running ones and to `sequence` exist. Changes nothing."""
         future = sum(max(s.promised - s.computed, 0) for s in self._running.values())
-        wanted = sequence.promised - match.resident + self._cells.newly_locked(match)
+        wanted = sequence.promised - match.resident + self._cache.newly_locked(match)
         if not self._windows.fit(self._running.values(), sequence):
             return False
-        return self._cells.locked + future + wanted <= self._cells.total
+        return self._cache.locked + future + wanted <= self._cache.total
 
-    def _enter(self, sequence: Sequence, known: Ids, match: Match, now: float) -> None:
+    def _enter(self, sequence: Sequence, known: CellIds, match: Match, now: float) -> None:
         """Puts a waiting sequence into a slot that reads its match."""
-        slot = self._slots.take(spare=self._cells.resident_slot(match))
+        slot = self._slots.take(spare=self._cache.resident_slot(match))
         self._make_room_for_windows(sequence)
         match = self._match_with_room(sequence, known)
-        self._cells.enter(slot, sequence.namespace, match)
+        self._cache.enter(slot, sequence.namespace, match)
         self._waiting.remove(sequence)
         self._running[slot] = sequence
         sequence.slot, sequence.computed = slot, match.length
@@ -107,14 +126,14 @@ class Admission:
         while self._windows.crowded(self._running.values(), sequence) and self._slots.evict_next():
             pass
 
-    def _match_with_room(self, sequence: Sequence, known: Ids) -> Match:
+    def _match_with_room(self, sequence: Sequence, known: CellIds) -> Match:
         """Returns the match of `known` once there is room to load it; an empty one if none can be made.
 
         Making room may forget part of the match, so it is looked up again each time.
         """
         while True:
-            match = self._cells.match(sequence.namespace, known)
-            if self._cells.to_load(match) <= self._cells.free:
+            match = self._cache.match(sequence.namespace, known)
+            if self._cache.to_load(match) <= self._cache.free:
                 return match
-            if not self._slots.evict_next(spare=self._cells.resident_slot(match)):
+            if not self._slots.evict_next(spare=self._cache.resident_slot(match)):
                 return Match()

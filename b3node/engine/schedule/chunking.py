@@ -43,8 +43,9 @@ class Chunker:
     def chunks(self, running: abc.Mapping[int, Sequence], free: int) -> list[Chunk]:
         """Returns the chunks of streams, then of prompts in order of admission, within the allowance.
 
-        An image is one chunk, also where it is larger than the rest of the allowance. A stream computes one token, and of its known tokens after that as many as fit: no more than half of the
-        allowance while a prompt waits. While none does, it also computes a draft if `free` cells are left.
+        An image is one chunk, also where it is larger than the rest of the allowance. A stream computes one
+        token, and of its known tokens after that as many as fit: no more than half of the allowance while a
+        prompt waits. While none does, it also computes a draft if `free` cells are left.
 
         Args:
             running: the running sequences by slot.
@@ -116,7 +117,7 @@ class Chunker:
         return Chunk(slot, start, tokens, logits=size == sequence.pending)
 
     def _fits_image(self, sequence: Sequence, chunks: list[Chunk]) -> bool:
-        """Returns whether the batch has room next to `chunks` for an image, if one comes next in a sequence."""
+        """Returns whether the batch has room next to `chunks` for the next image of a sequence, if any."""
         image = sequence.images.get(sequence.computed)
         return image is None or image.cells <= self._limits.batch - sum(len(chunk.tokens) for chunk in chunks)
 

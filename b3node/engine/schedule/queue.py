@@ -1,9 +1,9 @@
-"""Who waits for a slot, and who goes next.
+"""The queue of sequences that wait for a slot, and the choice of the next one.
 
-First come first served with a fair share: among those waiting, the one whose namespace runs least; within a
-namespace, in order of arrival. Two kinds go before them, both already admitted once: *paused* sequences, whose
-cells were needed, and *suspects*, which were in a step that broke. A suspect runs alone until it has drawn a
-token, so that the one that breaks steps is found and the others are not taken for it.
+First come first served with a fair share: of the waiting sequences, the one whose namespace runs least;
+within a namespace, in order of arrival. Two kinds go first, both of which ran before: *paused* sequences,
+whose cells were needed, and *suspects*, which were in a step that broke. A suspect runs alone until it has
+drawn a token, so that the sequence that breaks steps is found, and no other is taken for it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from b3node.engine.schedule.sequence import Sequence
 
 
 class Queue:
-    """At most `limit` sequences that were never admitted, and any that were.
+    """At most `limit` sequences that were never admitted, and any number that were.
 
     `append`, `put_back` and `remove` mutate it.
     """
@@ -32,15 +32,15 @@ class Queue:
 
     @property
     def full(self) -> bool:
-        """Whether nobody else may come."""
+        """Whether no new sequence may be appended."""
         return sum(not sequence.paused for sequence in self._waiting) >= self._limit
 
     def append(self, sequence: Sequence) -> None:
-        """Lets a new sequence wait."""
+        """Adds a new sequence."""
         self._waiting.append(sequence)
 
     def put_back(self, sequence: Sequence) -> None:
-        """Lets a sequence wait that ran before; it goes on before all others."""
+        """Adds a sequence that ran before; it goes on before all others."""
         self._waiting.appendleft(sequence)
 
     def remove(self, sequence: Sequence) -> None:
@@ -48,11 +48,11 @@ class Queue:
         self._waiting.remove(sequence)
 
     def expired(self, now: float) -> list[Sequence]:
-        """Those that have waited for as long as they may; who ran before waits for ever."""
+        """Returns the sequences that have waited as long as they may; those that ran before have no bound."""
         return [s for s in self._waiting if s.deadline <= now and not s.paused]
 
-    def next(self, running: Collection[Sequence], held_back: Collection[int]) -> Sequence | None:
-        """Who is to be admitted next beside those `running`, but none of the ids `held_back`."""
+    def next(self, running: Collection[Sequence], passed_over: Collection[int]) -> Sequence | None:
+        """Returns the sequence to admit next while `running` run, but none of the ids `passed_over`."""
         if not self._waiting or any(sequence.suspect for sequence in running):
             return None
         suspects = (sequence for sequence in self._waiting if sequence.suspect)
@@ -61,7 +61,7 @@ class Queue:
         load: dict[str, int] = {}
         for sequence in running:
             load[sequence.namespace] = load.get(sequence.namespace, 0) + 1
-        candidates = (s for s in self._waiting if s.id not in held_back)
+        candidates = (s for s in self._waiting if s.id not in passed_over)
         return min(
             candidates, key=lambda s: (not s.paused, load.get(s.namespace, 0), s.arrived), default=None
         )

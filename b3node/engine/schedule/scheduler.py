@@ -1,24 +1,25 @@
-"""Decides for each step which sequences compute how much: the heart of the engine, without model, clock or I/O.
+"""Decides for each step which sequences compute how much, without a model, a clock or I/O.
 
 There is no prefill phase and no decode phase. A sequence has known tokens and computed tokens; each sequence
-that is behind catches up under one budget a step. Streams come first, with one token each and the forced tokens
-after it as far as they fit; then prompts in the order of their admission, as far as the token budget allows.
-`plan` returns a step as a value, `apply` takes in the drawn tokens and returns the messages for the front.
+whose computed tokens are fewer catches up under one budget a step. Streams come first, with one token each
+and the forced tokens after it as far as they fit; then prompts in the order of their admission, as far as the
+token budget allows. `plan` returns a step as a value, `apply` takes in the drawn tokens and returns the
+messages for the front.
 
 Promises, and how they are kept:
 
-* A running sequence is never dropped for a new one. Admission promises it cells for its prompt and its reserve
-  of output. A sequence that outgrows its reserve may be paused when cells run out: its cells go, its tokens
-  stay, and it is computed again.
-* First come first served, with a fair share: of the waiting sequences, the one whose namespace runs least goes
-  next; within a namespace, in order of arrival.
+* A running sequence is never dropped for a new one. Admission promises it cells for its prompt and its
+  reserve of output. A sequence that outgrows its reserve may be paused when cells run out: its cells go, its
+  tokens stay, and it is computed again.
+* First come first served, with a fair share: of the waiting sequences, the one whose namespace runs least
+  goes next; within a namespace, in order of arrival.
 * A common prefix is computed once: a prompt reads cells that another slot has computed, and waits for a
   running prompt that is still computing their common prefix.
 * Waiting is bounded in number and in time; a sequence that cannot be served ends as `capacity`.
 * The cells of a cancelled sequence are free at the next step; the prefix it computed is kept.
 
-Invariants (`check`): every slot is free, running or kept; a running sequence has something to compute and holds
-exactly the tokens it has computed; promised cells never exceed those that exist.
+Invariants (`check`): every slot is free, running or kept; a running sequence has something to compute and
+holds exactly the tokens it has computed; promised cells never exceed those that exist.
 """
 
 from __future__ import annotations
@@ -73,16 +74,16 @@ class Scheduler:
         self.limits = limits
         self.token_budget = token_budget
         host_cache = HostCache(
-            budget=limits.host_cache, token_bytes=limits.token_bytes, state_bytes=limits.state_bytes
+            budget=limits.host_cache_bytes, token_bytes=limits.token_bytes, state_bytes=limits.state_bytes
         )
-        self.cells = PrefixCache(limits.cells, host_cache, stateful=limits.stateful)
+        self.cache = PrefixCache(limits.cells, host_cache, stateful=limits.stateful)
         self.waiting = Queue(limits.waiting)
-        self._slots = Slots(limits.slots, self.cells)
+        self._slots = Slots(limits.slots, self.cache)
         self.running = self._slots.running
         self._report = StepReport()
-        windows = SlidingWindows(limits, self.cells)
-        self._admission = Admission(limits, self.cells, self._slots, self.waiting, windows, self._report)
-        self._eviction = EvictionPolicy(limits, self.cells)
+        windows = SlidingWindows(limits, self.cache)
+        self._admission = Admission(limits, self.cache, self._slots, self.waiting, windows, self._report)
+        self._eviction = EvictionPolicy(limits, self.cache)
         self._span_index = SpanIndex()
         self._chunker = Chunker(limits, token_budget, windows, eog)
         self._drafts = DrafterFactory()
@@ -132,7 +133,7 @@ class Scheduler:
             self.waiting.append(sequence)
 
     def _is_computable(self, prompt: tuple[PromptSpan, ...], cells: int) -> bool:
-        """Returns whether a prompt of so many cells fits, ends with text, and has no unknown token or image."""
+        """Returns whether a prompt of `cells` fits, ends with text, and has no unknown token or image."""
         fits = 0 < cells < self.limits.n_ctx and isinstance(prompt[-1], TextSpan)
         return fits and all(map(self._is_known, prompt))
 
@@ -154,7 +155,7 @@ class Scheduler:
     @property
     def idle(self) -> bool:
         """Whether a step would bring nothing; changes nothing."""
-        busy = self.running or self.waiting or self.cells.moves or self._report.news
+        busy = self.running or self.waiting or self.cache.moves or self._report.news
         return not busy and not self._eviction.has_background_work
 
     def plan(self, now: float) -> Plan:
@@ -166,7 +167,7 @@ class Scheduler:
         chunks = self._chunk()
         while not self._make_room(chunks) and self._preempt():
             chunks = self._chunk()
-        return Plan(self.cells.take_moves(), tuple(chunks))
+        return Plan(self.cache.take_moves(), tuple(chunks))
 
     def _learn(self) -> None:
         """Updates drafters and cost model from the last step.
@@ -188,7 +189,7 @@ class Scheduler:
     def _admit(self, now: float) -> bool:
         """Admits waiting sequences. Returns whether one has entered."""
         if not self.running:
-            self.cells.total = self.limits.cells  # see `on_cache_full`
+            self.cache.total = self.limits.cells  # see `on_cache_full`
         return self._admission.admit(now) > 0
 
     def _evict(self, *, admitted: bool) -> None:
@@ -200,18 +201,18 @@ class Scheduler:
             return
         work = self._eviction.background_work()
         if work.save is not None:
-            self.cells.save(work.save)
+            self.cache.save(work.save)
         for slot in work.evict:
             self._slots.release(slot, save=True)
 
     def _chunk(self) -> list[Chunk]:
         """Cuts the chunks of the running sequences for this step."""
-        return self._chunker.chunks(self.running, self.cells.free)
+        return self._chunker.chunks(self.running, self.cache.free)
 
     def _make_room(self, chunks: list[Chunk]) -> bool:
         """Evicts kept slots until the chunks fit. Returns False when they do not fit with all evicted."""
         wanted = sum(len(chunk.tokens) for chunk in chunks)
-        while wanted > self.cells.free:
+        while wanted > self.cache.free:
             if not self._slots.evict_next():
                 return False
         return True
@@ -255,7 +256,7 @@ class Scheduler:
             self._account(sequence, chunk, tokens)
             if not self._append_all(sequence, tokens):
                 broken.append(sequence)
-        self.cells.total = max(self.cells.total, min(self.cells.used, self.limits.cells))  # seen to fit
+        self.cache.total = max(self.cache.total, min(self.cache.used, self.limits.cells))  # seen to fit
         if broken:
             self._recompute(broken)
         if not plan.copies:
@@ -268,16 +269,17 @@ class Scheduler:
         return self._step()
 
     def on_cache_full(self, plan: Plan) -> Step:
-        """Takes in that the step did not fit: evicts all kept slots, else pauses the youngest, or ends the only one.
+        """Takes in that the step did not fit.
 
-        The account of cells is then wrong about the cache. Until nothing runs it is bounded by the size that was
-        seen not to fit.
+        Evicts all kept slots; without any pauses the youngest sequence, or ends the only one. The account of
+        cells is then wrong about the cache. Until nothing runs it is bounded by the size that was seen not to
+        fit.
         """
-        self.cells.total = min(self.cells.total, self.cells.used + max(plan.tokens - 1, 0))
+        self.cache.total = min(self.cache.total, self.cache.used + max(plan.tokens - 1, 0))
         youngest = plan.chunks[-1].slot
         if plan.drafted:
             return self._step()  # there is no room for as many guesses
-        if self.cells.kept:
+        if self.cache.kept:
             while self._slots.evict_next():
                 pass
         elif len(plan.chunks) > 1:
@@ -288,23 +290,23 @@ class Scheduler:
 
     def check(self) -> None:
         """Raises `ValueError` unless every invariant holds; changes nothing."""
-        self.cells.check()
+        self.cache.check()
         self._slots.check()
         if any(sequence.slot is not None for sequence in self.waiting):
             raise ValueError("a waiting sequence has a slot")
 
     def _account(self, sequence: Sequence, chunk: Chunk, tokens: abc.Sequence[int]) -> None:
-        """Accounts for a computed chunk that `tokens` follow; forgets the drafted tokens that are not among them."""
+        """Accounts for a computed chunk that `tokens` follow; trims the drafted tokens that differ."""
         accepted = chunk.accepted(tokens)
         sequence.computed += accepted
-        self.cells.extend(chunk.slot, chunk.tokens[:accepted])
+        self.cache.extend(chunk.slot, chunk.tokens[:accepted])
         if accepted < len(chunk.tokens):
-            self.cells.trim(chunk.slot)
+            self.cache.trim(chunk.slot)
         if self._chunker.is_checkpoint(sequence):
-            self.cells.checkpoint(chunk.slot)
+            self.cache.checkpoint(chunk.slot)
 
     def _append_all(self, sequence: Sequence, tokens: abc.Sequence[int]) -> bool:
-        """Appends new tokens, and finishes the sequence where it ends. Returns False if its numbers are broken."""
+        """Appends new tokens, and finishes the sequence where it ends. Returns False for broken numbers."""
         if sequence.drafter is not None and tokens:
             self._appended.append(sequence.drafter)
         for token in tokens:
@@ -339,14 +341,14 @@ class Scheduler:
             self._slots.release(slot, save=False)
             return
         if self.limits.stateful:
-            self.cells.checkpoint(slot)
+            self.cache.checkpoint(slot)
         self._slots.keep(slot)
 
     def _pause(self, slot: int) -> None:
         """Pauses a running sequence: its tokens stay, its cells go, and it is the next to be admitted."""
         sequence = self.running.pop(slot)
         if self.limits.stateful:
-            self.cells.checkpoint(slot)
+            self.cache.checkpoint(slot)
         self._slots.release(slot, save=True)
         self._put_back(sequence)
 
@@ -360,11 +362,11 @@ class Scheduler:
         self.waiting.put_back(sequence)
 
     def _recompute(self, broken: list[Sequence]) -> None:
-        """Wipes the cache and computes all running sequences again, after numbers overflowed or a step failed.
+        """Wipes the cache and computes all running sequences again, after an overflow or a failed step.
 
-        Which of the `broken` sequences caused it is not known. Numbers that overflowed stay in cells, freed ones
-        too, and reach every sequence that computes over them. So all cells are wiped, and each broken sequence
-        runs alone until it has drawn a token; one that breaks alone has failed.
+        Which of the `broken` sequences caused it is not known. Numbers that overflowed stay in cells, freed
+        ones too, and reach every sequence that computes over them. So all cells are wiped, and each broken
+        sequence runs alone until it has drawn a token; one that breaks alone has failed.
         """
         if len(self.running) == 1 and broken:
             self._report.finished(broken[0], "failed")
@@ -380,6 +382,6 @@ class Scheduler:
             running=len(self.running),
             waiting=len(self.waiting),
             seconds=seconds,
-            cells_used=self.cells.used,
+            cells_used=self.cache.used,
             prompt_tokens=prompt_tokens,
         )

@@ -24,7 +24,8 @@ class Sequence:
     id: int
     namespace: str
     known: array[int]
-    """The prompt, then generated tokens: int32 ids, one a cell, negative ones for images (`cache.span_index`)."""
+    """The prompt, then generated tokens: int32 ids, one a cell, negative ones for images
+    (`cache.span_index`)."""
     prompt: int
     """Cells of the prompt."""
     images: abc.Mapping[int, ImageSpan]

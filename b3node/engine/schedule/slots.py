@@ -11,14 +11,14 @@ class Slots:
 
     Args:
         count: slots in all.
-        cells: the prefix cache; it knows which slots are kept.
+        cache: the prefix cache; it knows which slots are kept.
     """
 
-    def __init__(self, count: int, cells: PrefixCache) -> None:
+    def __init__(self, count: int, cache: PrefixCache) -> None:
         self.running: dict[int, Sequence] = {}
         """The running sequences by slot, in the order in which they were admitted."""
         self._count = count
-        self._cells = cells
+        self._cache = cache
         self._free: list[int] = []
         self._free_all()
 
@@ -30,25 +30,25 @@ class Slots:
 
     def evict_next(self, *, spare: int | None = None) -> bool:
         """Evicts the kept slot that goes first, but not `spare`. Returns False when there is none."""
-        victim = self._cells.victim(spare=spare)
+        victim = self._cache.victim(spare=spare)
         if victim is not None:
             self.release(victim, save=True)
         return victim is not None
 
     def release(self, slot: int, *, save: bool) -> None:
         """Frees a slot and the cells that it alone reads; `save` copies those to host memory first."""
-        self._cells.release(slot, save=save)
+        self._cache.release(slot, save=save)
         self._free.append(slot)
 
     def keep(self, slot: int) -> None:
         """Keeps the prefix of a slot in which nothing runs any more, or frees it when it is too short."""
-        if not self._cells.keep(slot):
+        if not self._cache.keep(slot):
             self._free.append(slot)
 
     def clear(self) -> None:
         """Frees all slots, and all that the cache and host memory hold."""
         self.running.clear()
-        self._cells.clear()
+        self._cache.clear()
         self._free_all()
 
     def check(self) -> None:
@@ -56,10 +56,10 @@ class Slots:
 
         Changes nothing.
         """
-        if sorted((*self._free, *self.running, *self._cells.kept)) != list(range(self._count)):
+        if sorted((*self._free, *self.running, *self._cache.kept)) != list(range(self._count)):
             raise ValueError("a slot is lost or owned twice")
         for slot, sequence in self.running.items():
-            if sequence.slot != slot or self._cells.length(slot) != sequence.computed or not sequence.pending:
+            if sequence.slot != slot or self._cache.length(slot) != sequence.computed or not sequence.pending:
                 raise ValueError("a running sequence does not hold what it computed")
 
     def _free_all(self) -> None:

@@ -1,13 +1,13 @@
-"""How long steps take by how many tokens they compute, learnt from steps.
+"""Estimates how long a step takes by the tokens of streams that it computes; learns from measured steps.
 
-A step of one token is mostly reading weights. Further ones have to be computed beside it, by other ways through llama.cpp:
-of SmolLM2-135M (Q4_1, two virtual cores) a second one adds 0.6 of a step, the next ones 0.4 each, a fifth one beside four
-a quarter of what those take; on a GPU all of them add next to nothing. So nothing is assumed of the curve but that it
-can be read between the sizes that were seen.
+A step of one token is mostly reading weights. Further tokens cost computation, in other kernels of llama.cpp.
+With SmolLM2-135M (Q4_1, two virtual cores) a second one adds 0.6 of a step, the next ones 0.4 each, and a
+fifth next to four a quarter of the time of those four; on a GPU all of them add next to nothing. So the curve
+is only assumed to be readable between the sizes that were seen.
 
-Machines drift by a fifth within minutes, steps become longer as sequences do, and other processes take what they take. So
-two things are learnt: how long steps are at present, quickly, and how sizes compare with each other, slowly. What was
-measured while a model is loaded would not do: the rest of the node starts on the same cores just then.
+Machines drift by a fifth within minutes, steps become longer as sequences do, and other processes take their
+share. So two things are learnt: the present length of a step, quickly, and how sizes compare with each other,
+slowly. A measurement at the load of a model would not do: the rest of the node starts on the same cores then.
 """
 
 from __future__ import annotations
@@ -15,22 +15,23 @@ from __future__ import annotations
 from bisect import bisect, insort
 from typing import Final
 
-_MOST: Final = 64
-"""Tokens of the largest step that is looked at."""
-_SECOND, _FURTHER = 0.5, 0.4
-"""What a second token and each further one add to a step of one before anything was seen."""
-_PRESENT: Final = 0.3
-"""Part of the news that is put down to how long steps are at present, and ..."""
-_SIZE: Final = 0.1
-"""... to how long such steps are."""
-_ODD: Final = 0.5
-"""A step is believed to be longer or shorter than expected by this part at most; the rest is what others did."""
-_BACK: Final = 0.08
-"""What it costs, in steps of one, that the step behind a draft has another size again: llama.cpp makes its graph anew."""
-_FORGOTTEN: Final = 0.005
-"""Part of the way back to what is taken for true at first, for sizes just above the one that is seen, where they seem
-longer than that: whoever takes drafts for too dear makes none to see that they are not."""
-_ABOVE: Final = 4
+MAX_TOKENS: Final = 64
+"""Tokens of the largest step that is learnt from."""
+SECOND_TOKEN_STEPS, FURTHER_TOKEN_STEPS = 0.5, 0.4
+"""The prior: the cost of a second token and of each further one, in steps of one token."""
+LENGTH_RATE: Final = 0.3
+"""Part of an observed deviation by which the present length of a step moves."""
+SHAPE_RATE: Final = 0.1
+"""Part of it by which the estimate for this size of step moves."""
+MAX_OUTLIER_RATIO: Final = 0.5
+"""The largest deviation that is learnt from, either way, as a part of the expected time; the rest of it is
+put down to other processes."""
+REBUILD_STEPS: Final = 0.08
+"""Cost of a change of size after a draft, in steps of one token: llama.cpp builds its graph anew."""
+PRIOR_RATE: Final = 0.005
+"""Decay of the estimates for slightly larger sizes toward the prior at each step. Without it an estimate that
+is too high is never corrected, because no draft is tried."""
+DECAYED_SIZES: Final = 4
 """How many such sizes there are."""
 
 
@@ -38,59 +39,61 @@ class StepTimes:
     """Learns from seconds; `observe` mutates it."""
 
     def __init__(self) -> None:
-        self._one = 0.0
-        """Seconds of a step of one token at present, as far as sizes compare as they are thought to."""
+        self._one_token = 0.0
+        """Seconds of a step of one token at present; 0 before the first step."""
         self._shares: dict[int, float] = {1: 1.0}
-        """How long steps of the sizes that were seen are, in steps of one."""
+        """Length of a step of each size that was seen, in steps of one token."""
         self._sizes = [1]
 
     def observe(self, tokens: int, seconds: float) -> None:
-        """Takes in a step that computed so many tokens of streams, one or more, and nothing else."""
-        if tokens > _MOST:
+        """Takes in a step that computed `tokens` of streams, one or more, and nothing else."""
+        if tokens > MAX_TOKENS:
             return
         share = self._share(tokens)
-        if self._one <= 0.0:
-            self._one = seconds / share
-        odd = max(min(seconds / (self._one * share) - 1.0, _ODD), -_ODD)
-        self._one *= 1.0 + _PRESENT * odd
+        if self._one_token <= 0.0:
+            self._one_token = seconds / share
+        deviation = seconds / (self._one_token * share) - 1.0
+        deviation = max(min(deviation, MAX_OUTLIER_RATIO), -MAX_OUTLIER_RATIO)
+        self._one_token *= 1.0 + LENGTH_RATE * deviation
         if tokens > 1:
             if tokens not in self._shares:
                 insort(self._sizes, tokens)
-            self._shares[tokens] = share * (1.0 + _SIZE * odd)
-        self._forget(tokens)
+            self._shares[tokens] = share * (1.0 + SHAPE_RATE * deviation)
+        self._decay_above(tokens)
 
     def seconds(self, tokens: int) -> float:
-        """How long a step of so many tokens of streams takes; 0 for none, and before anything was seen."""
-        return self._one * self._share(tokens) if tokens else 0.0
+        """Returns how long a step of `tokens` of streams takes; 0 for none, and before the first step."""
+        return self._one_token * self._share(tokens) if tokens else 0.0
 
     def cost(self, streams: int, more: int) -> float:
-        """What `more` tokens of one of so many streams add to their step, in such steps and times the streams.
+        """Returns the cost of drafting `more` tokens for one of `streams`.
 
-        That is in steps that this stream would have to itself: what it computes ahead should bring as many tokens.
+        In units of that stream's share of a step: a draft pays if it yields more accepted tokens than this.
         """
         now = self._share(streams)
-        return streams * (self._share(streams + more) + _BACK - now) / now
+        return streams * (self._share(streams + more) + REBUILD_STEPS - now) / now
 
     def _share(self, tokens: int) -> float:
-        """A step of so many tokens, one or more, in steps of one: as seen, or between or behind sizes that were."""
+        """Returns the length of a step in steps of one token: as seen, or from the nearest seen sizes."""
         if (share := self._shares.get(tokens)) is not None:
             return share
         at = bisect(self._sizes, tokens)
         below = self._sizes[at - 1]
         if at == len(self._sizes):
-            return self._shares[below] + _usual(tokens) - _usual(below)
+            return self._shares[below] + _prior(tokens) - _prior(below)
         above = self._sizes[at]
         part = (tokens - below) / (above - below)
         return self._shares[below] * (1.0 - part) + self._shares[above] * part
 
-    def _forget(self, tokens: int) -> None:
+    def _decay_above(self, tokens: int) -> None:
+        """Moves the estimates for sizes just above `tokens` toward the prior where they exceed it."""
         here = self._share(tokens)
-        for size in range(tokens + 1, tokens + 1 + _ABOVE):
+        for size in range(tokens + 1, tokens + 1 + DECAYED_SIZES):
             if (share := self._shares.get(size)) is not None:
-                dear = share / here - _usual(size) / _usual(tokens)
-                self._shares[size] = share - _FORGOTTEN * max(dear, 0.0) * here
+                excess = share / here - _prior(size) / _prior(tokens)
+                self._shares[size] = share - PRIOR_RATE * max(excess, 0.0) * here
 
 
-def _usual(tokens: int) -> float:
-    """A step of so many tokens, in steps of one, before anything was seen."""
-    return 1.0 if tokens == 1 else 1.0 + _SECOND + _FURTHER * (tokens - 2)
+def _prior(tokens: int) -> float:
+    """Returns the length of a step in steps of one token, before any was seen."""
+    return 1.0 if tokens == 1 else 1.0 + SECOND_TOKEN_STEPS + FURTHER_TOKEN_STEPS * (tokens - 2)

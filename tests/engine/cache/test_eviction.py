@@ -46,7 +46,7 @@ def test_who_comes_next_pays_for_no_copy() -> None:
 
     rig.step(submit(9, TALKING[9], max_tokens=30))
     assert moved(rig, Save) == copied
-    assert not rig.scheduler.cells.kept
+    assert not rig.scheduler.cache.kept
 
 
 def test_what_ends_beside_running_ones_is_not_copied_before_somebody_enters() -> None:
@@ -54,14 +54,14 @@ def test_what_ends_beside_running_ones_is_not_copied_before_somebody_enters() ->
     rig.step(*(submit(number, TALKING[number], max_tokens=60 - 40 * (number < 3)) for number in range(8)))
     while len(rig.scheduler.running) != 5:
         rig.step()
-    assert len(rig.scheduler.cells.kept) == 3
+    assert len(rig.scheduler.cache.kept) == 3
     assert moved(rig, Save) == 0
 
     rig.step(submit(9, TALKING[9], max_tokens=2))
     for _ in range(4):
         rig.step()
 
-    assert not rig.scheduler.cells.kept
+    assert not rig.scheduler.cache.kept
     assert moved(rig, Save) == 3
     assert max(sum(isinstance(move, Save) for move in plan.moves) for plan in rig.backend.plans) == 1
 
@@ -73,12 +73,12 @@ def test_what_has_ended_does_not_stay_for_long_beside_who_goes_on() -> None:
         rig.step()
     for _ in range(STAY_STEPS - 2):
         rig.step()
-    assert len(rig.scheduler.cells.kept) == 3
+    assert len(rig.scheduler.cache.kept) == 3
     for _ in range(6):
         rig.step()
 
     assert rig.scheduler.running
-    assert not rig.scheduler.cells.kept
+    assert not rig.scheduler.cache.kept
 
 
 def test_full_host_memory_is_given_to_what_ended_last() -> None:
@@ -102,7 +102,7 @@ def test_host_memory_that_holds_too_little_is_left_alone() -> None:
     rig.drain(bound=60)
 
     assert rig.scheduler.idle
-    assert len(rig.scheduler.cells.kept) == 4
+    assert len(rig.scheduler.cache.kept) == 4
 
 
 def test_after_a_crowd_a_prefix_comes_back_to_the_lowest_cells() -> None:
@@ -112,7 +112,7 @@ def test_after_a_crowd_a_prefix_comes_back_to_the_lowest_cells() -> None:
     crowd = [submit(number, [*TALKING[number], *range(60)], max_tokens=5) for number in range(6)]
     rig.step(*crowd, submit(9, [*prefix, 1], max_tokens=5))
     rig.drain()
-    assert len(rig.scheduler.cells.kept) == 7
+    assert len(rig.scheduler.cache.kept) == 7
 
     for number in (10, 11):
         rig.step(submit(number, [*prefix, number], max_tokens=5))
@@ -120,7 +120,7 @@ def test_after_a_crowd_a_prefix_comes_back_to_the_lowest_cells() -> None:
         assert rig.started[number].cached_tokens == len(prefix)
         assert rig.text[number] == said([*prefix, number], 5)
         # The first one has seen the crowd's cells; once it is gone, nothing is in the way of the second.
-        assert bool(rig.scheduler.cells.kept) == (number == 11)
+        assert bool(rig.scheduler.cache.kept) == (number == 11)
 
 
 def test_states_of_what_is_still_in_its_cells_are_not_forgotten_for_a_copy() -> None:

@@ -244,12 +244,12 @@ def test_guesses_are_computed_only_where_nothing_is_given_up_for_them() -> None:
     """With no cell to spare, a prefix that is kept stays kept, and nobody is paused."""
     rig = Rig(cells=len(REPEATING) + 40 + 20, parallel=2, price=0.0)
     rig.step(submit(1, [*range(20)], max_tokens=1))
-    assert rig.scheduler.cells.kept
+    assert rig.scheduler.cache.kept
     rig.step(submit(2, REPEATING, max_tokens=40))
     rig.drain()
 
     assert rig.text[2] == said(REPEATING, 40)
-    assert rig.scheduler.cells.match("org", np.arange(20, dtype=np.int32)).resident == 20
+    assert rig.scheduler.cache.match("org", np.arange(20, dtype=np.int32)).resident == 20
 
 
 def test_a_step_that_only_guesses_made_too_large_costs_nobody_anything(monkeypatch) -> None:
