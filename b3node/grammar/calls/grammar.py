@@ -266,7 +266,7 @@ class _AnswerWriter:
             row = self._calls.after_marker()
         else:
             row = (*self._lead(), self._rules.of(*self._choices()))
-        table, library = self._rules.cleaned(self._rules.of(row)), self._library()
+        table, library = self._rules.simplified(self._rules.of(row)), self._library()
         return printed(table or [], library), library
 
     def _library(self) -> dict[str, str]:

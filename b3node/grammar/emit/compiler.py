@@ -89,7 +89,7 @@ class Compiler:
         rule = self.rules.of(root)
         while self._todo:
             self._fill(*self._todo.pop())
-        table = self.rules.cleaned(rule)
+        table = self.rules.simplified(rule)
         if table is None:
             raise Unsatisfiable("", "no value can satisfy this schema")
         return printed(table, shared)

@@ -86,19 +86,19 @@ _PLAIN_PARTS: Final = {
 """By format, the rule of a plain part of it, and the length up to which its strings have the format."""
 
 
-def is_format(table: Dfa) -> bool:
+def is_format(dfa: Dfa) -> bool:
     """Returns whether an automaton is (by identity) one that `format_dfa` returned."""
-    return id(table) in _format_dfa_ids
+    return id(dfa) in _format_dfa_ids
 
 
 @cache
-def plain_part(table: Dfa) -> tuple[Dfa, int] | None:
+def plain_part(dfa: Dfa) -> tuple[Dfa, int] | None:
     """Returns a part of a format's language with few states, and the length up to which it is valid.
 
     None if the automaton is not that of such a format.
     """
     for name, (plain, longest) in _PLAIN_PARTS.items():
-        if table == format_dfa(name):
+        if dfa == format_dfa(name):
             algebra = Algebra(_MAX_FORMAT_STATES)
             lang = reader.regular(algebra, _format_rules(), plain)
             return automaton.build(algebra, lang, _MAX_FORMAT_STATES), longest
@@ -112,9 +112,9 @@ def format_dfa(name: str) -> Dfa:
     lang = reader.regular(algebra, _format_rules(), name)
     if name in _XN_LABELS:  # the validity of labels like xn--... needs IDNA's tables, so none is accepted
         lang = algebra.both([lang, algebra.negate(pattern_language.language(algebra, _XN_LABELS[name]))])
-    table = automaton.build(algebra, lang, _MAX_FORMAT_STATES)
-    _format_dfa_ids.add(id(table))
-    return table
+    dfa = automaton.build(algebra, lang, _MAX_FORMAT_STATES)
+    _format_dfa_ids.add(id(dfa))
+    return dfa
 
 
 _format_dfa_ids: Final = set[int]()

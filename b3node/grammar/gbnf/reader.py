@@ -68,7 +68,7 @@ def regular(algebra: Algebra, table: Mapping[str, str], name: str) -> Lang:
     Raises:
         NotationError: the rule is recursive, unknown or malformed.
     """
-    return _RuleParser(algebra, table, name, ()).whole()
+    return _RuleParser(algebra, table, name, ()).parse()
 
 
 class _RuleParser:
@@ -83,7 +83,7 @@ class _RuleParser:
         self._text = table[name]
         self._at = 0
 
-    def whole(self) -> Lang:
+    def parse(self) -> Lang:
         lang = self._choice()
         if self._at < len(self._text):
             raise NotationError(f"rule {self._above[-1]} does not parse at column {self._at}")
@@ -123,7 +123,7 @@ class _RuleParser:
         if name is None:
             raise NotationError(f"rule {self._above[-1]} does not parse at column {self._at}")
         self._at = name.end()
-        return _RuleParser(self._algebra, self._table, name[0], self._above).whole()
+        return _RuleParser(self._algebra, self._table, name[0], self._above).parse()
 
     def _quantified(self, item: Lang) -> Lang:
         for mark, low, high in (("*", 0, -1), ("+", 1, -1), ("?", 0, 1)):

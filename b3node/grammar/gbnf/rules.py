@@ -82,53 +82,55 @@ class Rules:
         return found
 
     # ---------------------------------------------------------------------------------- cleaning
-    def productive(self) -> set[int]:
+    def productive_rules(self) -> set[int]:
         """Returns the productive rules: those that match at least one finite text."""
-        alive: set[int] = set()
+        productive: set[int] = set()
         for rule in range(len(self._rows) - 1, -1, -1):  # most rules name only later ones
             for row in self._rows[rule]:
-                if alive.issuperset(_needed(row)):
-                    alive.add(rule)
+                if productive.issuperset(_needed(row)):
+                    productive.add(rule)
                     break
-        if len(alive) < len(self._rows):
-            self._revive(alive)
-        return alive
+        if len(productive) < len(self._rows):
+            self._add_productive_users(productive)
+        return productive
 
-    def _revive(self, alive: set[int]) -> None:
-        """Adds the rules that are productive because of those in `alive`, transitively."""
+    def _add_productive_users(self, productive: set[int]) -> None:
+        """Adds the rules that are productive because of those in `productive`, transitively."""
         users: dict[int, list[list[int]]] = {}
         todo = []
         for rule, rows in enumerate(self._rows):
-            for row in rows if rule not in alive else ():
-                needs = set(_needed(row)) - alive
+            for row in rows if rule not in productive else ():
+                needs = set(_needed(row)) - productive
                 waiting = [rule, len(needs)]
                 for need in needs:
                     users.setdefault(need, []).append(waiting)
-                if not needs and rule not in alive:
-                    alive.add(rule)
+                if not needs and rule not in productive:
+                    productive.add(rule)
                     todo.append(rule)
         while todo:
             for waiting in users.get(todo.pop(), ()):
                 waiting[1] -= 1
-                if waiting[1] == 0 and waiting[0] not in alive:
-                    alive.add(waiting[0])
+                if waiting[1] == 0 and waiting[0] not in productive:
+                    productive.add(waiting[0])
                     todo.append(waiting[0])
 
-    def cleaned(self, root: int) -> list[list[Symbols]] | None:
+    def simplified(self, root: int) -> list[list[Symbols]] | None:
         """Returns the simplified rules, the root first; None if the root is not productive."""
-        alive = self.productive()
-        if root not in alive:
+        productive = self.productive_rules()
+        if root not in productive:
             return None
-        if len(alive) == len(self._rows):
+        if len(productive) == len(self._rows):
             table = [rows.copy() for rows in self._rows]
         else:
             table = [
-                [kept for row in rows if (kept := _alive_row(row, alive)) is not None] if i in alive else []
+                [kept for row in rows if (kept := _productive_row(row, productive)) is not None]
+                if i in productive
+                else []
                 for i, rows in enumerate(self._rows)
             ]
-        sharing = _Sharing(table)
-        sharing.share()
-        return _reached(table, Counter(chain.from_iterable(sharing.links)), sharing.find(root))
+        merger = _RuleMerger(table)
+        merger.merge()
+        return _reached(table, Counter(chain.from_iterable(merger.links)), merger.find(root))
 
 
 def _needed(row: Symbols) -> list[int]:
@@ -140,26 +142,26 @@ def _needed(row: Symbols) -> list[int]:
     ]
 
 
-def _alive_row(row: Symbols, alive: set[int]) -> Symbols | None:
+def _productive_row(row: Symbols, productive: set[int]) -> Symbols | None:
     """Returns a row without its optional unproductive symbols; None if it is unproductive itself."""
     gone = False
     for symbol in row:
         if type(symbol) is int:
-            if symbol not in alive:
+            if symbol not in productive:
                 return None
-        elif type(symbol) is Times and symbol.rule not in alive:
+        elif type(symbol) is Times and symbol.rule not in productive:
             if symbol.low:
                 return None
             gone = True
-    return tuple(s for s in row if type(s) is not Times or s.rule in alive) if gone else row
+    return tuple(s for s in row if type(s) is not Times or s.rule in productive) if gone else row
 
 
-class _Sharing:
+class _RuleMerger:
     """Merges equal rules and replaces rules that only name another by it, until nothing changes."""
 
     def __init__(self, table: list[list[Symbols]]) -> None:
         self._table = table
-        self.links = [named(rows) for rows in table]
+        self.links = [referenced(rows) for rows in table]
         self._users: list[list[int]] = [[] for _ in table]
         for i, rules in enumerate(self.links):
             for rule in rules:
@@ -168,7 +170,7 @@ class _Sharing:
         self._seen: dict[tuple[Symbols, ...], int] = {}
         self._stale: set[int] = set()
 
-    def share(self) -> None:
+    def merge(self) -> None:
         """Processes all rules, then again those that name a replaced one."""
         todo = self._to[::-1]
         while todo:  # in rounds: a rule is processed once, however many of those that it names were replaced
@@ -186,8 +188,8 @@ class _Sharing:
         rows = self._table[i]
         if i in self._stale:
             self._stale.discard(i)
-            rows = list(dict.fromkeys([tuple([self._moved(s) for s in row]) for row in rows]))
-            self._table[i], self.links[i] = rows, named(rows)
+            rows = list(dict.fromkeys([tuple([self._resolved(s) for s in row]) for row in rows]))
+            self._table[i], self.links[i] = rows, referenced(rows)
         if len(rows) == 1 and len(rows[0]) == 1 and type(first := rows[0][0]) is int:
             return first
         return self.find(self._seen.setdefault(tuple(rows), i))
@@ -200,13 +202,13 @@ class _Sharing:
             rule = to[rule]
         return rule
 
-    def _moved(self, symbol: Symbol) -> Symbol:
+    def _resolved(self, symbol: Symbol) -> Symbol:
         if type(symbol) is int:
             return self.find(symbol)
         return Times(self.find(symbol.rule), symbol.low, symbol.high) if type(symbol) is Times else symbol
 
 
-def named(rows: list[Symbols]) -> list[int]:
+def referenced(rows: list[Symbols]) -> list[int]:
     """Returns the rules that rows name."""
     return [s if isinstance(s, int) else s.rule for row in rows for s in row if not isinstance(s, str)]
 

@@ -124,7 +124,7 @@ class Strings:
         self._limit = state_limit
         self._tails: dict[Lang, Symbols] = {}
         self._classes: dict[Charset, int] = {}
-        self._tables: dict[Dfa, Symbols] = {}
+        self._dfas: dict[Dfa, Symbols] = {}
 
     def value(self, lang: Lang) -> Symbols:
         """Returns a JSON string of the language, with its quotes; the language must not be void.
@@ -177,16 +177,16 @@ class Strings:
 
     def _automaton(self, lang: Lang) -> Symbols:
         try:
-            table = self._table(lang)
+            dfa = self._build_dfa(lang)
         except TooLarge:
             raise Inexact("", "the pattern, format and lengths together need too many states") from None
-        if not table[0]:
+        if not dfa[0]:
             return (self._rules.new(),)
-        if table not in self._tables:
-            self._tables[table] = _DfaWriter(self._rules, table, self.char).start()
-        return self._tables[table]
+        if dfa not in self._dfas:
+            self._dfas[dfa] = _DfaWriter(self._rules, dfa, self.char).start()
+        return self._dfas[dfa]
 
-    def _table(self, lang: Lang) -> Dfa:
+    def _build_dfa(self, lang: Lang) -> Dfa:
         """Builds the automaton of a language; a narrower one if its lengths need too many states.
 
         Raises:
@@ -203,9 +203,9 @@ class Strings:
         if shortest >= low and (high < 0 or 0 <= longest <= high):
             return rest
         for count in (self._count_exactly, self._count_plain_parts, self._count_by_loop):
-            table = count(parts, rest, low, high)
-            if table is not None:
-                return table
+            dfa = count(parts, rest, low, high)
+            if dfa is not None:
+                return dfa
         raise TooLarge
 
     def _count_exactly(self, _: list[Lang], rest: Dfa, low: int, high: int) -> Dfa | None:
@@ -222,8 +222,8 @@ class Strings:
         langs = []
         longest = high
         for part in parts:
-            table = self._algebra.dfa_of(part)
-            plain = library.plain_part(table) if table is not None else None
+            dfa = self._algebra.dfa_of(part)
+            plain = library.plain_part(dfa) if dfa is not None else None
             langs.append(part if plain is None else self._algebra.from_dfa(plain[0]))
             longest = longest if plain is None else min(longest, plain[1])
         if langs == parts or longest < low:
@@ -236,15 +236,15 @@ class Strings:
     def _count_by_loop(self, _: list[Lang], rest: Dfa, low: int, high: int) -> Dfa | None:
         """Counts the characters of each loop of the automaton separately; None if too large."""
         try:
-            table = bounded.narrowed_to_length(rest, high, _MAX_COUNTED_STATES) if high >= 0 else rest
-            return self._within([self._algebra.from_dfa(table)], low, -1)
+            dfa = bounded.narrowed_to_length(rest, high, _MAX_COUNTED_STATES) if high >= 0 else rest
+            return self._within([self._algebra.from_dfa(dfa)], low, -1)
         except TooLarge:
             return None
 
     def _within(self, langs: list[Lang], low: int, high: int) -> Dfa:
-        table = self._algebra.dfa_of(langs[0]) if len(langs) == 1 else None
-        if table is not None and (low > 0 or high >= 0):
-            found = bounded.with_length(table, low, high, _MAX_COUNTED_STATES)
+        dfa = self._algebra.dfa_of(langs[0]) if len(langs) == 1 else None
+        if dfa is not None and (low > 0 or high >= 0):
+            found = bounded.with_length(dfa, low, high, _MAX_COUNTED_STATES)
             self._algebra.spend(len(found[0]))
             return found
         counted = self._algebra.repeat(self._algebra.chars(ANY), low, high)
@@ -257,13 +257,13 @@ class Strings:
             Inexact: the automaton would be too large.
         """
         try:
-            table = automaton.build(self._algebra, lang, self._limit)
+            dfa = automaton.build(self._algebra, lang, self._limit)
         except TooLarge:
             raise Inexact("", "the bounds and divisors of a number need too many states") from None
-        if not table[0]:
+        if not dfa[0]:
             return (self._rules.new(),)
-        numbers = [self._rules.new() for _ in table[0]]
-        for state, (accepting, edges) in enumerate(zip(*table, strict=True)):
+        numbers = [self._rules.new() for _ in dfa[0]]
+        for state, (accepting, edges) in enumerate(zip(*dfa, strict=True)):
             targets = _by_target(edges)
             again = targets.pop(state, None)
             rows: list[Symbols] = [(char_class(chars), numbers[to]) for to, chars in targets.items()]
@@ -286,10 +286,10 @@ def _by_target(edges: Transitions) -> dict[int, Charset]:
 class _DfaWriter:
     """Writer of one automaton as rules; a run of single letters is one literal."""
 
-    def __init__(self, rules: Rules, table: Dfa, char: Callable[[Charset], int]) -> None:
+    def __init__(self, rules: Rules, dfa: Dfa, char: Callable[[Charset], int]) -> None:
         self._rules = rules
         self._char = char
-        self._accepting, self._edges = table
+        self._accepting, self._edges = dfa
         self._numbers: dict[int, int] = {}
         self._rows: dict[int, Symbols] = {}
         self._todo: list[int] = []

@@ -142,9 +142,9 @@ class Algebra:
             return VOID
         if EMPTY in flat:
             return EMPTY
-        return self._group(_AND, self._repeats_met(flat), ALL)
+        return self._group(_AND, self._merge_plain_repeats(flat), ALL)
 
-    def _repeats_met(self, flat: set[Lang]) -> set[Lang]:
+    def _merge_plain_repeats(self, flat: set[Lang]) -> set[Lang]:
         """Replaces plain character repetitions by one with the intersections of bounds and characters."""
         plain = [part for part in flat if self.plain_repeat(part) is not None]
         if len(plain) < 2:

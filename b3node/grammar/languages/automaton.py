@@ -54,16 +54,16 @@ def build(algebra: Algebra, lang: Lang, limit: int = 4_000) -> Dfa:
 
 def _existing(algebra: Algebra, lang: Lang) -> Dfa | None:
     """Returns the automaton of a language made from one, or from the complement of one; else None."""
-    table = algebra.dfa_of(lang)
-    if table is None and algebra.expression(lang)[0] == "not":
+    dfa = algebra.dfa_of(lang)
+    if dfa is None and algebra.expression(lang)[0] == "not":
         inner = algebra.dfa_of(algebra.expression(lang)[1])
         return None if inner is None else complement(inner)
-    return table
+    return dfa
 
 
-def complement(table: Dfa) -> Dfa:
-    """Returns the minimal automaton of the strings that `table` does not accept; `table` must be minimal."""
-    accepting, rows = table
+def complement(dfa: Dfa) -> Dfa:
+    """Returns the minimal automaton of the strings that `dfa` does not accept; `dfa` must be minimal."""
+    accepting, rows = dfa
     free = len(rows)
     dead = next((i for i, row in enumerate(rows) if accepting[i] and leads_all_to(row, i)), -1)
     full = [tuple([edge for edge in complete_edges(row, free) if edge[2] != dead]) for row in rows]
@@ -188,9 +188,9 @@ def is_void(algebra: Algebra, lang: Lang, limit: int = 4_000) -> bool:
     return True
 
 
-def length_range(table: Dfa) -> tuple[int, int]:
+def length_range(dfa: Dfa) -> tuple[int, int]:
     """Returns the shortest and the longest length of the accepted strings; a longest of -1 is no bound."""
-    accepting, rows = table
+    accepting, rows = dfa
     depth, level, shortest = 0, {0}, -1
     while level and depth <= len(rows):
         if shortest < 0 and any(accepting[i] for i in level):
@@ -200,12 +200,12 @@ def length_range(table: Dfa) -> tuple[int, int]:
     return shortest, -1 if level else depth - 1
 
 
-def accepted_strings(table: Dfa, limit: int) -> list[str] | None:
+def accepted_strings(dfa: Dfa, limit: int) -> list[str] | None:
     """Returns all accepted strings, sorted, if there are at most `limit`; else None."""
-    accepting, rows = table
+    accepting, rows = dfa
     if not rows:
         return []
-    if length_range(table)[1] < 0:
+    if length_range(dfa)[1] < 0:
         return None
     out: list[str] = []
     todo = [(0, "")]

@@ -10,13 +10,13 @@ from b3node.grammar.languages.algebra import Dfa, TooLarge, Transitions, merge_a
 from b3node.grammar.languages.automaton import VOID_DFA, minimized, predecessors, renumbered
 
 
-def with_length(table: Dfa, low: int, high: int, limit: int) -> Dfa:
+def with_length(dfa: Dfa, low: int, high: int, limit: int) -> Dfa:
     """Builds the minimal automaton of the accepted strings of `low` to `high` characters (-1: no bound).
 
     Raises:
         TooLarge: `limit` states, each once for every length that is counted, do not suffice.
     """
-    accepting, rows = table
+    accepting, rows = dfa
     layers = _layers(rows, low, high, limit)
     known: dict[tuple[bool, Transitions], int] = {}
     below: dict[int, int] = {}
@@ -51,7 +51,7 @@ def _edges_into(row: Transitions, below: dict[int, int]) -> Transitions:
     return merge_adjacent(((lo, hi, below.get(state, -1)) for lo, hi, state in row), -1)
 
 
-def narrowed_to_length(table: Dfa, longest: int, limit: int) -> Dfa:
+def narrowed_to_length(dfa: Dfa, longest: int, limit: int) -> Dfa:
     """Builds an automaton of some of the accepted strings of at most `longest` characters, with few states.
 
     An exact count needs every state once for every length. Here the characters are counted separately in each
@@ -61,7 +61,7 @@ def narrowed_to_length(table: Dfa, longest: int, limit: int) -> Dfa:
     Raises:
         TooLarge: the budget would be too small to be useful, or `limit` states do not suffice.
     """
-    accepting, rows = table
+    accepting, rows = dfa
     loops = _components(rows)
     sizes = [loops.count(name) for name in set(loops) if name >= 0]
     for budget in (longest, *(b for b in _LOOP_BUDGETS_CHARS if b < longest)):

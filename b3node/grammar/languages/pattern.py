@@ -91,7 +91,7 @@ def parse(source: str) -> Tree:
     Raises:
         PatternError: the pattern is malformed, or holds an element that is not regular.
     """
-    return _PatternParser(source).whole()
+    return _PatternParser(source).parse()
 
 
 class _PatternParser:
@@ -102,7 +102,7 @@ class _PatternParser:
         self._at = 0
         self._depth = 0
 
-    def whole(self) -> Tree:
+    def parse(self) -> Tree:
         tree = self._choice()
         if self._at < len(self._text):
             raise PatternError("a closing parenthesis has no opening one")

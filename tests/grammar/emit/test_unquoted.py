@@ -43,7 +43,7 @@ def test_what_is_written_is_in_the_language(lang, until):
     row, exact = UnquotedTexts(algebra, rules).text(lang(algebra), until, ('"|"',))
     assert exact
     assert row is not None
-    grammar = Grammar(printed(rules.cleaned(rules.of(row)) or [], {}))
+    grammar = Grammar(printed(rules.simplified(rules.of(row)) or [], {}))
     for seed in range(20):
         text, mark, rest = grammar.draw(seed, 200).rpartition("|")
         assert (mark, rest) == ("|", "")

@@ -20,7 +20,7 @@ def test_counts_are_exact_at_every_edge(engine, low, high):
     rules = Rules(100)
     item = rules.of(('"x"',), ('"y"',))
     root = rules.of((Times(item, low, high),))
-    gbnf = printed(rules.cleaned(root) or [], {})
+    gbnf = printed(rules.simplified(root) or [], {})
     assert all(
         int(count) <= 512 for found in re.findall(r"\{(\d+)(?:,(\d+))?\}", gbnf) for count in found if count
     )
@@ -35,8 +35,8 @@ def test_unproductive_rules_are_dropped():
     never = rules.new()
     rules.add(never, ('"a"', never))
     root = rules.of(('"b"', never), ('"c"', Times(never, 0, 5)))
-    assert rules.cleaned(root) == [[('"c"',)]]
-    assert rules.cleaned(never) is None
+    assert rules.simplified(root) == [[('"c"',)]]
+    assert rules.simplified(never) is None
 
 
 def test_equal_rules_are_one():
@@ -49,7 +49,7 @@ def test_equal_rules_are_one():
         rules.add(end, ('"y"',))
     rules.add(one, ('"a"', ends[0], ends[0]))
     rules.add(two, ('"a"', ends[1], ends[1]))
-    table = rules.cleaned(rules.of((one, '"-"'), (two, '"+"'))) or []
+    table = rules.simplified(rules.of((one, '"-"'), (two, '"+"'))) or []
     assert len(table) == 3
 
 
