@@ -1,17 +1,19 @@
-"""Which of llama.cpp's two ways to attend is the faster one on this CPU.
+"""Decides which of llama.cpp's two implementations of attention is faster on this CPU.
 
-The fused kernel reads a cell only where a token may see it, one cell after the other, and keeps no scores. Plain
-matrix products read every cell up to the last one in use for every token, several at once. Which one wins depends
-on the CPU and on how wide the heads are, by factors and not by shares: the kernel takes 32 halves at a time where
-the processor has AVX2, 64 with AVX-512 and 128 with AVX-512's half floats (simd-mappings.h), and what is left of a
-head number by number. So heads of 64 were six times as slow for a token behind 1,500 others on a virtual machine that
-presumably had the last, and made a step of sixteen behind a common prefix take 2.5 times as long; on one with
-AVX-512 alone the kernel takes 1.3 to 1.7 times as long for the same, a third for sixteen short sequences, and a node
-with it writes 9 to 30 % more tokens. A context has one of the two for as long as it lives. So the choice is made at
-the load by asking both for what a node does: one layer of the model's shape, with numbers drawn at random.
+The fused kernel reads a cell only where a token may see it, one cell after the other, and keeps no scores.
+Plain matrix products read every cell up to the last one in use for every token, several at once. Which one
+wins depends on the CPU and on the width of the heads, by factors rather than percents: the kernel takes 32
+halves at a time if the processor has AVX2, 64 with AVX-512 and 128 with AVX-512's half floats
+(simd-mappings.h), and the rest of a head number by number. So heads of 64 were six times as slow for a token
+after 1,500 others on a virtual machine that presumably had the last, and made a step of sixteen after a
+common prefix take 2.5 times as long. On one with AVX-512 alone the kernel takes 1.3 to 1.7 times as long for
+the same, a third for sixteen short sequences, and a node with it writes 9 to 30 % more tokens. A context has
+one of the two for as long as it lives. So the choice is made at the load by measuring both on a node's
+workloads: one layer of the model's shape, with random numbers.
 
-What is measured flatters the plain products, whose cells come out of a warm cache: so they must be `MARGIN` times as
-fast. Found so far are 1.0 to 1.2 where the kernel has its width, and 2.1 to 3 where it has not.
+The measurement flatters the plain products, whose cells come out of a warm cache: so they must be
+`MAX_KERNEL_SLOWNESS` times as fast. Found so far are 1.0 to 1.2 where the heads fit the kernel's width, and
+2.1 to 3 where they do not.
 """
 
 from __future__ import annotations
@@ -31,29 +33,29 @@ import numpy.typing as npt
 from b3node.llama.library import lib
 from b3node.llama.vocab import metadata
 
-MARGIN: Final = 1.5
+MAX_KERNEL_SLOWNESS: Final = 1.5
 """How many times as long as plain products the fused kernel may take."""
-_HEADS: Final = 8
+_MAX_HEADS: Final = 8
 """Query heads that are computed, of a layer that has more: the others cost the same again."""
-_ROW: Final = 1024
-"""Floats of a cell's keys that are computed, in fewer heads where these are wide: what bounds memory and time. A wider
-head than that is no model's, and nothing is measured of it."""
-_CELLS: Final = 16_384
+_MAX_ROW_FLOATS: Final = 1024
+"""Floats of a cell's keys that are computed, in fewer heads if these are wide: bounds memory and time. No
+model has a wider head than that, and none is measured."""
+_CACHE_CELLS: Final = 16_384
 """Cells between two dimensions of a value, as plain products keep them: those of a whole cache."""
-_POOL: Final = 128 << 20
-"""Bytes that ggml may lay its tensors out in, since it ends the process where they do not suffice: 32 MiB of values a
-`_ROW` wide, and what four runs want. What is not written to is no memory."""
+_POOL_BYTES: Final = 128 << 20
+"""Memory for ggml's tensors, since ggml ends the process if it does not suffice: 32 MiB of values a
+`_MAX_ROW_FLOATS` wide, and the needs of four runs. Pages that are never written take no memory."""
 _RUNS: Final = 3
-"""How often each is computed; the first run finds its memory, and of the others the shortest one counts."""
-_SHARPNESS: Final = 3.0
-"""How far scores spread, as a standard deviation: most weights of a softmax are tiny then, as those of a real layer
-are, and sums of tiny half floats are slow on some processors."""
-_PADDING: Final = 256
-"""llama.cpp looks at a multiple of so many cells."""
+"""How often each is computed. The first run finds its memory; of the others the shortest counts."""
+_SCORE_DEVIATION: Final = 3.0
+"""Standard deviation of the scores: most weights of a softmax are tiny then, as those of a real layer are,
+and sums of tiny half floats are slow on some processors."""
+_CELL_MULTIPLE: Final = 256
+"""llama.cpp reads a multiple of this many cells."""
 
 _F32: Final = 0
 _F16: Final = 1
-"""Types of numbers (ggml.h, `ggml_type`)."""
+"""Number types (ggml.h, `ggml_type`)."""
 _PREC_F32: Final = 10
 """Sums are kept in single floats (ggml.h, `ggml_prec`), as llama.cpp asks for attention."""
 
@@ -68,24 +70,26 @@ class Heads(msgspec.Struct, frozen=True):
     width: int
 
     def fewer(self) -> Heads:
-        """As many query heads for each stored one, but no more than are needed."""
+        """Returns as many query heads for each stored one, but no more than are measured."""
         stored = max(self.stored, 1)
-        group = min(max(self.query // stored, 1), _HEADS)
-        stored = min(_HEADS // group, max(_ROW // self.width, 1), stored)
+        group = min(max(self.query // stored, 1), _MAX_HEADS)
+        stored = min(_MAX_HEADS // group, max(_MAX_ROW_FLOATS // self.width, 1), stored)
         return Heads(stored * group, stored, self.width)
 
 
-class Situation(msgspec.Struct, frozen=True):
-    """Tokens of one step, each of a sequence of its own: the cells that each alone sees, and those that all see."""
+class Workload(msgspec.Struct, frozen=True):
+    """Tokens of one step, each of a sequence of its own, and the cells that they see."""
 
     tokens: int
     own: int
+    """Cells that each token alone sees."""
     common: int = 0
+    """Cells that all tokens see."""
 
     def seen(self) -> npt.NDArray[np.bool_]:
-        """Which token sees which cell: bool, tokens x cells."""
+        """Returns the mask of cells that each token sees: bool, tokens x cells."""
         used = self.common + self.tokens * self.own
-        seen = np.zeros((self.tokens, -(-used // _PADDING) * _PADDING), np.bool_)
+        seen = np.zeros((self.tokens, -(-used // _CELL_MULTIPLE) * _CELL_MULTIPLE), np.bool_)
         seen[:, : self.common] = True
         for token in range(self.tokens):
             begin = self.common + token * self.own
@@ -93,36 +97,38 @@ class Situation(msgspec.Struct, frozen=True):
         return seen
 
 
-SITUATIONS: Final = (Situation(1, 1500), Situation(16, 80), Situation(16, 20, 831))
-"""A long conversation, a crowd, and a crowd behind a common prefix."""
+WORKLOADS: Final = (Workload(1, 1500), Workload(16, 80), Workload(16, 20, 831))
+"""A long conversation, many short ones, and many with a common prefix."""
 
 
 def kernel_is_slow(model: Any) -> bool:
-    """Whether this CPU attends faster without the fused kernel, in layers of a loaded model's shape."""
+    """Returns whether this CPU attends faster without the fused kernel, for a loaded model's shape."""
     query, stored = int(lib.llama_model_n_head(model)), int(lib.llama_model_n_head_kv(model))
-    told = metadata(model, f"{metadata(model, 'general.architecture')}.attention.key_length")
-    width = int(told) if told.isdigit() else int(lib.llama_model_n_embd(model)) // max(query, 1)
-    if not query or not 0 < width <= _ROW:
+    stated = metadata(model, f"{metadata(model, 'general.architecture')}.attention.key_length")
+    width = int(stated) if stated.isdigit() else int(lib.llama_model_n_embd(model)) // max(query, 1)
+    if not query or not 0 < width <= _MAX_ROW_FLOATS:
         return False
-    return fused_slowness(Heads(query, stored, width)) > MARGIN
+    return fused_slowness(Heads(query, stored, width)) > MAX_KERNEL_SLOWNESS
 
 
 def fused_slowness(heads: Heads) -> float:
-    """How many times as long the fused kernel takes as plain products, over all situations alike.
+    """Returns the ratio of the fused kernel's time to that of plain products, averaged over all workloads.
 
-    `heads` are at least one float wide and at most `_ROW`. 1.0 where this build does not let them be measured. Takes
-    one thread for 40 to 120 ms: two of them would wait for
-    each other wherever other processes run, more often for plain products (0.6 instead of 0.8 to 1.0 beside three busy
-    processes; one thread measures 1.0 to 1.1 with and without them).
+    1.0 if this build does not let them be measured. Takes one thread for 40 to 120 ms. Two threads would wait
+    for each other while other processes run, more often for plain products (0.6 instead of 0.8 to 1.0 during
+    three busy processes; one thread measures 1.0 to 1.1 with and without them).
+
+    Args:
+        heads: at least one float wide and at most `_MAX_ROW_FLOATS`.
     """
     try:
-        ggml = _Ggml(lib._lib)  # noqa: SLF001 - the binding declares llama.h alone; ggml is behind the same handle
+        ggml = _Ggml(lib._lib)  # noqa: SLF001 - the binding declares llama.h alone; ggml has the same handle
     except AttributeError:
         return 1.0
     few = heads.fewer()
     return geometric_mean(
         _seconds(ggml, _fused, few, seen) / _seconds(ggml, _plain, few, seen)
-        for seen in (situation.seen() for situation in SITUATIONS)
+        for seen in (workload.seen() for workload in WORKLOADS)
     )
 
 
@@ -133,7 +139,10 @@ class _Init(ctypes.Structure):
 
 
 class _Ggml:
-    """The few functions of ggml.h that are needed, by their own names. Raises `AttributeError` without one."""
+    """The few functions of ggml.h that are needed, by their own names.
+
+    Raises `AttributeError` if one is missing.
+    """
 
     def __init__(self, library: Any) -> None:
         pointer, size, number = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int64
@@ -141,7 +150,7 @@ class _Ggml:
         four = (number,) * 4
 
         def function(name: str, result: Any, *arguments: Any) -> Callable[..., Any]:
-            # A handle of its own: what the binding declares of the same function stays as it is.
+            # A handle of its own: the binding's declaration of the same function stays as it is.
             return ctypes.CFUNCTYPE(result, *arguments)((name, library))
 
         self.init = function("ggml_init", pointer, _Init)
@@ -169,41 +178,43 @@ class _Layer:
         self.row = heads.stored * heads.width
         self.scale = 1 / math.sqrt(heads.width)
         self._random = np.random.default_rng(0)
-        drawn = self._drawn((self.tokens, heads.query, heads.width), np.float32) * np.float32(_SHARPNESS)
+        drawn = self._drawn((self.tokens, heads.query, heads.width), np.float32) * np.float32(
+            _SCORE_DEVIATION
+        )
         query = self.filled(_F32, drawn, heads.width, heads.query, self.tokens)
         self.queries = ggml.permute(pool, query, 0, 2, 1, 3)
         self.keys = self._stored()
         self._seen = seen
 
     def filled(self, kind: int, values: AnyArray, *shape: int) -> int:
-        """A tensor that begins with these values."""
+        """Returns a tensor that begins with these values."""
         tensor = self.ggml.tensor(self.pool, kind, *shape, *(1,) * (4 - len(shape)))
         ctypes.memmove(self.ggml.data(tensor), values.ctypes.data, values.nbytes)
         return int(tensor)
 
     def mask(self, kind: int) -> int:
-        """Cells x tokens: 0 where a token sees a cell, else minus infinity."""
+        """Returns a tensor, cells x tokens: 0 where a token sees a cell, else minus infinity."""
         values = np.where(self._seen, 0, -np.inf).astype(np.float16 if kind == _F16 else np.float32)
         return self.filled(kind, values, self.cells, self.tokens)
 
     def values(self) -> int:
-        """As the fused kernel reads them, a cell after the other."""
+        """Returns values as the fused kernel reads them, cell by cell."""
         return self._stored()
 
-    def turned_values(self) -> int:
-        """As plain products read them, a dimension after the other, each a whole cache long."""
-        tensor = self.ggml.tensor(self.pool, _F16, _CELLS, self.row, 1, 1)
-        begin = (ctypes.c_uint16 * (_CELLS * self.row)).from_address(self.ggml.data(tensor))
-        numbers = np.ctypeslib.as_array(begin).view(np.float16).reshape(self.row, _CELLS)
+    def transposed_values(self) -> int:
+        """Returns values as plain products read them, dimension by dimension, each a whole cache long."""
+        tensor = self.ggml.tensor(self.pool, _F16, _CACHE_CELLS, self.row, 1, 1)
+        begin = (ctypes.c_uint16 * (_CACHE_CELLS * self.row)).from_address(self.ggml.data(tensor))
+        numbers = np.ctypeslib.as_array(begin).view(np.float16).reshape(self.row, _CACHE_CELLS)
         numbers[:, : self.cells] = self._drawn((self.cells, self.row), np.float16).T
-        line = 2 * _CELLS
+        line = 2 * _CACHE_CELLS
         block = line * self.heads.width
         whole = line * self.row
         shape = (self.cells, self.heads.width, self.heads.stored, 1)
         return int(self.ggml.view(self.pool, tensor, *shape, line, block, whole, 0))
 
     def _stored(self) -> int:
-        """Width x cells x stored heads, a cell after the other."""
+        """Returns a tensor, width x cells x stored heads, cell by cell."""
         numbers = self._drawn((self.cells, self.row), np.float16)
         tensor = self.filled(_F16, numbers, self.row, self.cells)
         head, cell = 2 * self.heads.width, 2 * self.row
@@ -227,7 +238,7 @@ def _plain(layer: _Layer) -> int:
     scores = ggml.mul_mat(pool, layer.keys, layer.queries)
     ggml.precise(scores, _PREC_F32)
     weights = ggml.soft_max(pool, scores, layer.mask(_F32), layer.scale, 0)
-    out = ggml.permute(pool, ggml.mul_mat(pool, layer.turned_values(), weights), 0, 2, 1, 3)
+    out = ggml.permute(pool, ggml.mul_mat(pool, layer.transposed_values(), weights), 0, 2, 1, 3)
     return int(ggml.cont(pool, out, layer.heads.query * layer.heads.width, layer.tokens))
 
 
@@ -237,7 +248,7 @@ def _seconds(
     heads: Heads,
     seen: npt.NDArray[np.bool_],
 ) -> float:
-    """What one step of one layer takes."""
+    """Returns the time of one step of one layer."""
     with _pool(ggml) as pool:
         graph = ggml.graph(pool)
         ggml.expand(graph, attention(_Layer(ggml, pool, heads, seen)))
@@ -253,7 +264,7 @@ def _timed(work: Callable[[], object]) -> float:
 
 @contextmanager
 def _pool(ggml: _Ggml) -> Iterator[int]:
-    pool = ggml.init(_Init(_POOL, None, False))
+    pool = ggml.init(_Init(_POOL_BYTES, None, False))
     try:
         yield pool
     finally:

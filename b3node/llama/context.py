@@ -1,11 +1,11 @@
 """The engine's backend on llama.cpp: one context, one unified KV cache, one batch that is filled anew.
 
-The batch's arrays are numpy arrays of our own, handed to llama.cpp by address, so a step costs no copy and
-no ctypes object a token. Logits come back as a view of llama.cpp's own buffer.
+The batch's arrays are numpy arrays, passed to llama.cpp by address, so a step costs no copy and no ctypes
+object a token. Logits are a view of llama.cpp's own buffer.
 
-What kills the process and is therefore never passed on: more tokens than the batch holds, more rows of
-logits than were reserved, a sequence id out of range, an empty batch. Nor is what llama.cpp would take and
-compute into nonsense: position -1 is its mark of a free cell, and makes every sequence's logits NaN.
+Plans that would kill the process are refused: more tokens than the batch holds, more rows of logits than were
+reserved, a sequence id out of range, an empty batch. So are those that llama.cpp would compute into nonsense:
+position -1 is its mark of a free cell, and makes every sequence's logits NaN.
 """
 
 from __future__ import annotations
@@ -36,10 +36,11 @@ from b3node.llama.library import last_words, lib
 from b3node.llama.settings import Fit
 from b3node.llama.threads import CpuMonitor, ThreadCount
 
-_FULL: Final = 1
+_STATUS_FULL: Final = 1
 """`llama_decode`: no room in the cache; nothing was changed."""
 _WHOLE, _PARTIAL = 0, 1
-"""llama_state_seq flags: all of a sequence, or only what its cells do not say (recurrent state, windows)."""
+"""llama_state_seq flags: all of a sequence, or only the parts outside its cells (recurrent state, windows).
+llama_state_seq flags: all of a sequence, or only the parts outside its cells (recurrent state, windows)."""
 _KV_TYPES: Final[dict[KvType, int]] = {
     "f16": lib.GGML_TYPE_F16,
     "f32": lib.GGML_TYPE_F32,
@@ -52,7 +53,8 @@ SequenceState = npt.NDArray[np.uint8]
 _logits_address: Final = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(
     ctypes.cast(lib.llama_get_logits, ctypes.c_void_p).value or 0
 )
-"""`llama_get_logits` as a plain number: a step wants to know whether it has changed, not a pointer object."""
+"""`llama_get_logits` as a plain number: a step only checks whether it has changed, and needs no pointer
+object."""
 
 
 class Batch:
@@ -65,7 +67,7 @@ class Batch:
         self.slots = np.zeros(size, np.int32)
         self.logits = np.zeros(size, np.int8)
         self._counts = np.ones(size, np.int32)
-        # llama.cpp wants an array of pointers to each token's sequence ids: they point into `slots`.
+        # llama.cpp takes an array of pointers to each token's sequence ids: they point into `slots`.
         self._slot_pointers = self.slots.ctypes.data + 4 * np.arange(size, dtype=np.uint64)
         self.native: Any = lib.llama_batch(
             0,
@@ -78,11 +80,11 @@ class Batch:
         )
 
     def fill(self, chunks: tuple[Chunk, ...]) -> int:
-        """Writes the chunks one behind the other; returns how many rows of logits they ask for."""
+        """Writes the chunks one after the other; returns how many rows of logits they ask for."""
         at = rows = 0
         for chunk in chunks:
             size = len(chunk.tokens)
-            if size == 1:  # most streams': setting an element takes a tenth of the time that a slice does
+            if size == 1:  # the usual case: setting an element takes a tenth of the time of a slice
                 self.tokens[at], self.positions[at], self.slots[at] = chunk.tokens[0], chunk.start, chunk.slot
             else:
                 end = at + size
@@ -103,7 +105,7 @@ class Context:
     Args:
         model: a llama_model pointer; must outlive the context.
         n_vocab: its vocabulary's size.
-        fit: what the context is made with.
+        fit: sizes of the context.
         offloaded: whether layers are on a GPU.
     """
 
@@ -128,11 +130,11 @@ class Context:
         self._n_vocab = n_vocab
         self._slots = fit.slots
         self._scratch = fit.slots
-        self._copies: dict[int, SequenceState] = {}
+        self._saved: dict[int, SequenceState] = {}
         self._monitor: CpuMonitor | None = None
         self._threads: ThreadCount | None = None
         self._batch = Batch(fit.batch)
-        self._count = 0
+        self._row_count = 0
         self._logits_at = 0
         self._logits: Rows = np.empty((0, n_vocab), np.float32)
         self._no_rows: Rows = np.empty((0, n_vocab), np.float32)
@@ -143,7 +145,7 @@ class Context:
         return self._cells
 
     def run(self, plan: Plan) -> Rows:
-        """`start`, then `rows`."""
+        """Calls `start`, then `rows`."""
         self.start(plan)
         return self.rows()
 
@@ -151,37 +153,37 @@ class Context:
         """Begins to carry a plan out; see `engine.backend.Backend`. On a CPU it is done when this returns."""
         self._check(plan)
         self._adapt()
-        self._count = 0
+        self._row_count = 0
         for move in plan.moves:
-            self._move(move)
+            self._apply(move)
         if not plan.chunks:
             return
         count = self._batch.fill(plan.chunks)
         status = lib.llama_decode(self._pointer, self._batch.native)
-        if status == _FULL:
+        if status == _STATUS_FULL:
             raise CellsFullError
         if status:
             raise DecodeError(f"llama_decode gave {status}: {last_words()}")
-        self._count = count
+        self._row_count = count
 
     def rows(self) -> Rows:
-        """The started plan's logits; see `engine.backend.Backend`."""
-        if not self._count:
+        """Returns the started plan's logits; see `engine.backend.Backend`."""
+        if not self._row_count:
             return self._no_rows
         address = _logits_address(self._pointer)
-        if address != self._logits_at:  # llama.cpp keeps its buffer; making a view costs more than a draw
+        if address != self._logits_at:  # llama.cpp reuses its buffer; making a view costs more than a draw
             pointer = ctypes.cast(address, ctypes.POINTER(ctypes.c_float))
             whole = np.ctypeslib.as_array(pointer, shape=(self._slots + 1, self._n_vocab))
             self._logits, self._logits_at = whole, address
-        return self._logits[: self._count]
+        return self._logits[: self._row_count]
 
     def on_idle(self) -> None:
-        """Nothing is computed for a while; see `engine.backend.Backend`."""
+        """Stops the measurement of other processes; see `engine.backend.Backend`."""
         if self._monitor is not None:
             self._monitor.rest()
 
     def share_cores(self, monitor: CpuMonitor, threads: ThreadCount) -> None:
-        """From now on computes with as many threads as the machine's other processes leave cores for."""
+        """Makes later steps compute with as many threads as other processes leave cores for."""
         self._monitor, self._threads = monitor, threads
 
     def _adapt(self) -> None:
@@ -192,14 +194,14 @@ class Context:
             lib.llama_set_n_threads(self._pointer, count, count)
 
     def state_size(self, slot: int, *, partial: bool) -> int:
-        """Bytes that a copy of a slot takes: of all of it, or of what is not in its cells."""
+        """Returns the bytes of a copy of a slot: of all of it, or of the parts outside its cells."""
         return int(lib.llama_state_seq_get_size_ext(self._pointer, slot, _PARTIAL if partial else _WHOLE))
 
-    def _move(self, move: Move) -> None:
+    def _apply(self, move: Move) -> None:
         match move:
             case Clear():
                 lib.llama_memory_clear(self._memory, True)
-                self._copies.clear()
+                self._saved.clear()
             case Drop(slot=slot):
                 lib.llama_memory_seq_rm(self._memory, slot, -1, -1)
             case Trim(slot=slot, length=length):
@@ -208,39 +210,39 @@ class Context:
                 lib.llama_memory_seq_cp(self._memory, source, target, 0, length)
             case Save(slot=slot, start=start, end=end, key=key):
                 lib.llama_memory_seq_cp(self._memory, slot, self._scratch, start, end)
-                self._copies[key] = self._read(self._scratch, _WHOLE)
+                self._saved[key] = self._read(self._scratch, _WHOLE)
                 lib.llama_memory_seq_rm(self._memory, self._scratch, -1, -1)
             case Load(slot=slot, start=start, end=end, key=key):
-                self._write(self._scratch, self._copies[key], _WHOLE)
+                self._write(self._scratch, self._saved[key], _WHOLE)
                 lib.llama_memory_seq_cp(self._memory, self._scratch, slot, start, end)
                 lib.llama_memory_seq_rm(self._memory, self._scratch, -1, -1)
             case Checkpoint(slot=slot, key=key):
-                self._copies[key] = self._read(slot, _PARTIAL)
+                self._saved[key] = self._read(slot, _PARTIAL)
             case Restore(slot=slot, key=key):
-                self._write(slot, self._copies[key], _PARTIAL)
+                self._write(slot, self._saved[key], _PARTIAL)
             case Forget(key=key):
-                del self._copies[key]
+                del self._saved[key]
 
     def _trim(self, slot: int, length: int) -> None:
-        """Forgets the end of a slot. Raises `DecodeError` for a state that cannot be taken back."""
+        """Removes the end of a slot. Raises `DecodeError` for a state that cannot be taken back."""
         if not lib.llama_memory_seq_rm(self._memory, slot, length, -1):
             raise DecodeError("the end of a sequence could not be forgotten")
 
     def _read(self, slot: int, flags: int) -> SequenceState:
-        """A copy of a slot's state. Raises `DecodeError` when llama.cpp gives none."""
+        """Returns a copy of a slot's state. Raises `DecodeError` if llama.cpp gives none."""
         size = int(lib.llama_state_seq_get_size_ext(self._pointer, slot, flags))
-        state: SequenceState = np.empty(size, np.uint8)  # neither filled before nor copied once more behind
+        state: SequenceState = np.empty(size, np.uint8)  # neither filled before nor copied again afterwards
         if lib.llama_state_seq_get_data_ext(self._pointer, _bytes(state), size, slot, flags) != size:
             raise DecodeError("a state could not be copied")
         return state
 
     def _write(self, slot: int, state: SequenceState, flags: int) -> None:
-        """Puts a copied state into a slot. Raises `DecodeError` when llama.cpp does not take it."""
+        """Puts a copied state into a slot. Raises `DecodeError` if llama.cpp does not take it."""
         if not lib.llama_state_seq_set_data_ext(self._pointer, _bytes(state), state.size, slot, flags):
             raise DecodeError("a state could not be restored")
 
     def _check(self, plan: Plan) -> None:
-        """Raises `ValueError` for what would abort the process below, or be computed into nonsense."""
+        """Raises `ValueError` for a plan that would abort the process, or be computed into nonsense."""
         tokens = rows = 0
         for move in plan.moves:
             for slot in _slots_of(move):

@@ -1,19 +1,25 @@
-"""Grammars of llama.cpp as the engine's constraints: parsed within bounds, never trusted beyond what they say.
+"""Grammars of llama.cpp as the engine's constraints.
 
-What llama.cpp does with a mistake decides what is done here (version 0.3.36, measured):
+Parsed within bounds, and checked where llama.cpp checks nothing.
 
-* A grammar that it cannot parse is a NULL, an empty one is no constraint at all: both are errors here. Its parser
-  recurses once a group and once a leftmost rule, so a text is bounded and parsed on a thread with a large stack.
-* A token that is accepted against the grammar aborts the process: only what `allows` has allowed is accepted.
-* It matches tokens by their text, so inside a JSON string `<|im_start|>` would do: every token that is not plain
-  text is banned, but for the ends of generation. What follows a NUL in a token is not looked at: banned too.
-* Special tokens that a grammar names are asked about as the characters that stand for them (`llama.special_token_chars`);
-  plain tokens with such characters are banned.
-* It does not check the bytes of UTF-8 sequences: what is not the beginning of valid UTF-8 is not allowed here.
+llama.cpp's handling of mistakes decides the design (version 0.3.36, measured):
 
-A parsed grammar is kept, and every sequence gets a clone of it. `narrow` asks about the 256 one-byte tokens first:
-where one is refused, so is every token that begins with that byte, and mostly that leaves few. (That is so as
-long as classes are positive. In llama.cpp's negated ones a byte may be refused whose continuations are not.)
+* A grammar that it cannot parse is a NULL, an empty one is no constraint at all: both are errors here. Its
+  parser recurses once a group and once a leftmost rule, so a text is bounded and parsed on a thread with a
+  large stack.
+* A token that is accepted against the grammar aborts the process: only tokens that `allows` has allowed are
+  accepted.
+* It matches tokens by their text, so inside a JSON string `<|im_start|>` would be allowed: every token that
+  is not plain text is banned, except the ends of generation. It ignores the bytes after a NUL in a token, so
+  such tokens are banned, too.
+* Special tokens that a grammar names are asked about as the characters that stand in for them
+  (`llama.special_token_chars`); plain tokens with such characters are banned.
+* It does not check the bytes of UTF-8 sequences: bytes that cannot begin valid UTF-8 are refused here.
+
+A parsed grammar is cached, and every sequence gets a clone of it. `narrow` asks about the 256 one-byte tokens
+first: if one is refused, so is every token that begins with that byte, and mostly that leaves few. (This
+holds as long as character classes are positive. In llama.cpp's negated ones a byte may be refused whose
+continuations are not.)
 """
 
 from __future__ import annotations
@@ -32,8 +38,8 @@ from b3node.engine.sampling.constraint import ConstraintError, ForcedText, Mask,
 from b3node.engine.sampling.sampler import Places
 from b3node.gbnf import MAX_GRAMMAR_BYTES, MAX_REPEATS, count_repeats
 from b3node.llama.library import lib
-from b3node.llama.special_token_chars import named, without_tokens
-from b3node.llama.tokens import BATCH, Tokens, unfinished
+from b3node.llama.special_token_chars import named_tokens, without_tokens
+from b3node.llama.tokens import MAX_BATCH_TOKENS, GrammarTokens, unfinished
 from b3node.llama.vocab import Vocabulary
 from b3node.lru import LruCache
 
@@ -41,18 +47,19 @@ MAX_CACHED: Final = 64
 """Parsed grammars that are cached."""
 MAX_CACHED_BYTES: Final = 64 * 1024 * 1024
 """Bytes that the cached grammars are estimated to take."""
-STACK: Final = 256 * 1024 * 1024
-"""Bytes of stack to parse on: 200,000 nested groups were parsed on it. Address space only, until it is used."""
+PARSER_STACK_BYTES: Final = 256 * 1024 * 1024
+"""Stack of the parsing thread: 200,000 nested groups were parsed on it. Address space only, until it is used.
+Stack of the parsing thread: 200,000 nested groups were parsed on it. Address space only, until it is used."""
 
 _NEGATED: Final = "[^"
 
 
 class Grammars:
-    """The grammars of one vocabulary. For one thread at a time, like the vocabulary itself."""
+    """Grammars of one vocabulary. Not thread-safe, like the vocabulary itself."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocab = vocabulary.native
-        self.tokens: Final = Tokens(vocabulary)
+        self.tokens: Final = GrammarTokens(vocabulary)
         self._parsed: LruCache[str, LlamaGrammar] = LruCache(
             lambda text, _: 20 * len(text) + 100 * count_repeats(text),
             max_entries=MAX_CACHED,
@@ -60,31 +67,37 @@ class Grammars:
         )
 
     def constrain(self, text: str) -> LlamaGrammar:
-        """The constraint of a GBNF text, at its beginning. Raises `ConstraintError` if it is no grammar."""
+        """Returns the constraint of a GBNF text, at its beginning.
+
+        Raises `ConstraintError` if it is no grammar.
+        """
         if text not in self._parsed:
-            stood = self._stood(text)
-            sampler = _on_a_large_stack(lambda: self._parse(text, stood))
-            self._parsed[text] = LlamaGrammar(sampler, self.tokens, stood, positive=_NEGATED not in text)
+            stand_ins = self._stand_ins(text)
+            sampler = _on_a_large_stack(lambda: self._parse(text, stand_ins))
+            self._parsed[text] = LlamaGrammar(sampler, self.tokens, stand_ins, positive=_NEGATED not in text)
         return self._parsed[text].clone()
 
-    def _parse(self, text: str, stood: Mapping[int, int]) -> Any:
-        """A sampler for a GBNF text, to be freed; needs a large stack. Raises `ConstraintError`."""
+    def _parse(self, text: str, stand_ins: Mapping[int, int]) -> Any:
+        """Returns a sampler for a GBNF text, to be freed; needs a large stack. Raises `ConstraintError`."""
         if not text.strip() or "\0" in text or len(text.encode()) > MAX_GRAMMAR_BYTES:
             raise ConstraintError("a grammar is empty, too large or no text")
         if (repeats := count_repeats(text)) > MAX_REPEATS:
             raise ConstraintError(f"a grammar repeats {repeats} times; at most {MAX_REPEATS} are taken")
-        standing = {token: self.tokens.pieces[stand_in] for token, stand_in in stood.items()}
+        stand_in_bytes = {token: self.tokens.pieces[stand_in] for token, stand_in in stand_ins.items()}
         with _without_stderr():
-            read = without_tokens(text, standing).encode()
+            read = without_tokens(text, stand_in_bytes).encode()
             sampler = lib.llama_sampler_init_grammar(self._vocab, read, b"root")
         if not sampler:
             raise ConstraintError("llama.cpp does not take a grammar")
         return sampler
 
-    def _stood(self, text: str) -> dict[int, int]:
-        """For each token that a GBNF text names, the plain token that stands for it. Raises `ConstraintError`."""
+    def _stand_ins(self, text: str) -> dict[int, int]:
+        """Returns the plain token that stands in for each token named in a GBNF text.
+
+        Raises `ConstraintError`.
+        """
         try:
-            tokens = named(text)
+            tokens = named_tokens(text)
         except ValueError as error:
             raise ConstraintError(str(error)) from error
         if not self.tokens.special.issuperset(tokens):
@@ -94,74 +107,83 @@ class Grammars:
         return dict(zip(tokens, self.tokens.stand_ins, strict=False))
 
     def runs(self, text: str) -> bool:
-        """Whether llama.cpp takes the grammar; needs a large stack, keeps nothing."""
+        """Returns whether llama.cpp takes the grammar; needs a large stack, caches nothing."""
         try:
-            lib.llama_sampler_free(self._parse(text, self._stood(text)))
+            lib.llama_sampler_free(self._parse(text, self._stand_ins(text)))
         except ConstraintError:
             return False
         return True
 
 
 class LlamaGrammar:
-    """Implements `engine.sampling.constraint.LlamaGrammar`; `Grammars.constrain` makes them.
+    """Implements `engine.sampling.constraint.Grammar`; `Grammars.constrain` makes them.
 
     Args:
         sampler: a llama_sampler of its own, freed with it.
         tokens: the vocabulary's.
-        stood: the special tokens that the grammar names, each with the token that stands for it.
-        positive: whether a refused byte means that nothing that begins with it is allowed.
+        stand_ins: the special tokens that the grammar names, each with the token that stands in for it.
+        positive: whether a refused byte means that no text beginning with it is allowed.
     """
 
-    def __init__(self, sampler: Any, tokens: Tokens, stood: Mapping[int, int], *, positive: bool) -> None:
+    def __init__(
+        self, sampler: Any, tokens: GrammarTokens, stand_ins: Mapping[int, int], *, positive: bool
+    ) -> None:
         self._sampler = sampler
         self._tokens = tokens
-        self._stood = stood
+        self._stand_ins = stand_ins
         self._positive = positive
         self._partial = b""
         """The bytes of a character that is not complete yet."""
-        self._passed: list[TokenIds] = []
-        self._taken: list[int] = []
-        """Tokens that were allowed, like those in `_passed`, when each was asked about alone."""
+        self._allowed: list[TokenIds] = []
+        """Arrays of the tokens allowed since the last accepted one."""
+        self._allowed_alone: list[int] = []
+        """Tokens allowed since then that were asked about one at a time."""
         self._narrowed: list[TokenIds | None] = []
-        """What `narrow` found here, if it was asked."""
+        """The result of `narrow` at this place, if it was asked."""
         weakref.finalize(self, lib.llama_sampler_free, sampler).atexit = False
 
     def clone(self) -> LlamaGrammar:
-        """A grammar of its own that stands where this one stands; nothing has been allowed to it yet."""
+        """Returns an independent grammar in the same state, to which no token was allowed yet."""
         sampler = lib.llama_sampler_clone(self._sampler)
-        clone = LlamaGrammar(sampler, self._tokens, self._stood, positive=self._positive)
+        clone = LlamaGrammar(sampler, self._tokens, self._stand_ins, positive=self._positive)
         clone._partial = self._partial
         return clone
 
     def allows(self, tokens: TokenIds) -> Mask:
-        """For each token, whether the text may go on with it; see `engine.sampling.constraint.Constraint.allows`."""
+        """Returns for each token whether it may come next.
+
+        See `engine.sampling.constraint.Constraint.allows`.
+        """
         if tokens.size == 1:
             return np.array((self._allows(int(tokens[0])),))
         mask: Mask = self._tokens.possible[tokens]
         asked = tokens[mask]
-        answers = [self._ask(asked[start : start + BATCH]) for start in range(0, asked.size, BATCH)]
+        answers = [
+            self._ask(asked[start : start + MAX_BATCH_TOKENS])
+            for start in range(0, asked.size, MAX_BATCH_TOKENS)
+        ]
         if answers:
             mask[mask] = np.concatenate(answers)
-        for special, standing in self._stood.items():
+        for special, stand_in in self._stand_ins.items():
             if (at := tokens == special).any():
-                mask[at] |= self._takes(standing)
-        self._passed.append(tokens[mask])
+                mask[at] |= self._accepts(stand_in)
+        self._allowed.append(tokens[mask])
         return mask
 
     def _allows(self, token: int) -> bool:
-        """Whether the text may go on with one token: it is asked about once, then gone on with."""
-        if token in self._taken:
+        """Returns whether one token may come next, which is then accepted without asking again."""
+        if token in self._allowed_alone:
             return True
-        standing = self._stood.get(token)
-        allowed = (self._tokens.possible[token] and self._takes(token)) or (
-            standing is not None and self._takes(standing)
+        stand_in = self._stand_ins.get(token)
+        allowed = (self._tokens.possible[token] and self._accepts(token)) or (
+            stand_in is not None and self._accepts(stand_in)
         )
         if allowed:
-            self._taken.append(token)
+            self._allowed_alone.append(token)
         return bool(allowed)
 
     def narrow(self) -> TokenIds | None:
-        """Tokens among which all allowed ones are; None if that is most of the vocabulary."""
+        """Returns tokens among which all allowed ones are; None if that is most of the vocabulary."""
         if not self._narrowed:
             self._narrowed.append(self._narrow() if self._positive else None)
         return self._narrowed[0]
@@ -173,73 +195,78 @@ class LlamaGrammar:
         parts = [known.by_first_byte[byte] for byte in np.flatnonzero(open_)]
         if 2 * sum(map(len, parts)) > len(known.pieces):
             return None
-        named = [token for token in self._stood if not known.is_eog[token]]
-        return np.concatenate((known.eog, np.array(named, np.int32), *parts))
+        specials = [token for token in self._stand_ins if not known.is_eog[token]]
+        return np.concatenate((known.eog, np.array(specials, np.int32), *parts))
 
     def refused(self) -> Places | None:
-        """None: what a grammar refuses is never known before it is asked."""
+        """Returns None: the tokens that a grammar refuses are never known before they are asked about."""
         return None
 
     def forced(self, max_bytes: int) -> ForcedText:
-        """What has to come next; see `engine.sampling.constraint.Constraint.forced`.
+        """Returns the text that has to come next; see `engine.sampling.constraint.Constraint.forced`.
 
-        It is found byte by byte, so only where a refused byte says what it seems to say (see above), and where there
-        is a token of every byte that can be written. What special tokens say is never part of it.
+        It is found byte by byte. So it needs a grammar in which a refused byte refuses all that begins with
+        it (see above), and a token for every byte that can be written. The text of special tokens is never
+        part of it.
         """
         known = self._tokens
         if not (self._positive and known.any_byte) or (
             not self._partial and known.common.allowed(self._sampler) > 1
         ):
             return ForcedText()
-        asked = np.concatenate((known.one_byte, known.eog, np.array(list(self._stood), np.int32)))
-        behind, text = self.clone(), b""
+        asked = np.concatenate((known.one_byte, known.eog, np.array(list(self._stand_ins), np.int32)))
+        copy, text = self.clone(), b""
         while len(text) < max_bytes:
-            places = np.flatnonzero(behind.allows(asked))
+            places = np.flatnonzero(copy.allows(asked))
             if places.size != 1 or places[0] >= known.one_byte.size:
                 plain = places[places < known.one_byte.size]
                 specials = set(asked[places[plain.size :]].tolist())
-                return ForcedText(text, frozenset(known.bytes[plain].tolist()), self._told_apart(specials))
+                return ForcedText(
+                    text, frozenset(known.bytes[plain].tolist()), self._distinct_specials(specials)
+                )
             token = int(asked[places[0]])
-            behind.accept(token)
+            copy.accept(token)
             text += known.pieces[token]
         return ForcedText(text)
 
-    def _told_apart(self, tokens: Collection[int]) -> tuple[int, ...]:
-        """The tokens, but only one of those that do no more than to end the text."""
-        ends = sorted(token for token in tokens if self._tokens.is_eog[token] and token not in self._stood)
-        return (*ends[:1], *sorted(token for token in tokens if token in self._stood))
+    def _distinct_specials(self, tokens: Collection[int]) -> tuple[int, ...]:
+        """Returns the tokens, but only one of those that do no more than end the text."""
+        ends = sorted(
+            token for token in tokens if self._tokens.is_eog[token] and token not in self._stand_ins
+        )
+        return (*ends[:1], *sorted(token for token in tokens if token in self._stand_ins))
 
     def after(self, text: bytes) -> LlamaGrammar | None:
-        """A grammar behind `text`, or None; see `engine.sampling.constraint.LlamaGrammar.after`."""
+        """Returns a grammar advanced by `text`, or None; see `engine.sampling.constraint.Grammar.after`."""
         known = self._tokens
-        if text and not ((first := known.spelling(text)) >= 0 and self._takes(first)):
-            return None  # mostly so, and a clone costs more than to ask
-        behind = self.clone()
+        if text and not ((first := known.plain_token(text)) is not None and self._accepts(first)):
+            return None  # the usual case, and a clone costs more than to ask
+        copy = self.clone()
         while text:
-            token = known.spelling(text)
-            if token < 0 or not behind.allows(np.array([token], np.int32))[0]:
+            token = known.plain_token(text)
+            if token is None or not copy.allows(np.array([token], np.int32))[0]:
                 return None
-            behind.accept(token)
+            copy.accept(token)
             text = text[len(known.pieces[token]) :]
-        return behind
+        return copy
 
     def accept(self, token: int) -> None:
-        """Goes on with a token that was allowed. Raises `ValueError` for any other: llama.cpp would abort."""
-        if token not in self._taken and not any((passed == token).any() for passed in self._passed):
+        """Advances by a token that was allowed. Raises `ValueError` for any other: llama.cpp would abort."""
+        if token not in self._allowed_alone and not any((passed == token).any() for passed in self._allowed):
             raise ValueError("a token was to be accepted that was not allowed")
-        self._taken.clear()
-        self._passed.clear()
+        self._allowed_alone.clear()
+        self._allowed.clear()
         self._narrowed.clear()
-        meant = self._stood.get(token, token)
-        if self._tokens.is_eog[token] and not (meant != token and self._takes(meant)):
+        meant = self._stand_ins.get(token, token)
+        if self._tokens.is_eog[token] and not (meant != token and self._accepts(meant)):
             lib.llama_sampler_accept(self._sampler, token)
             return
         lib.llama_sampler_accept(self._sampler, meant)
         if self._partial or not self._tokens.whole[meant]:
             self._partial = unfinished(self._partial + self._tokens.pieces[meant])
 
-    def _takes(self, token: int) -> bool:
-        """Whether one token may come next that is possible, or stands for one."""
+    def _accepts(self, token: int) -> bool:
+        """Returns whether one token may come next that is possible, or stands in for one."""
         known = self._tokens
         known.one.id, known.one.logit = token, 0.0
         lib.llama_sampler_apply(self._sampler, known.candidate)
@@ -248,7 +275,7 @@ class LlamaGrammar:
         return bool(known.whole[token] and not self._partial) or self._continues(token)
 
     def _ask(self, tokens: TokenIds) -> Mask:
-        """What llama.cpp says of at most `BATCH` possible tokens, and UTF-8 does not forbid."""
+        """Returns which of at most `MAX_BATCH_TOKENS` possible tokens llama.cpp and UTF-8 allow."""
         room, candidates = self._tokens.room[: tokens.size], self._tokens.candidates
         room["id"] = tokens
         room["logit"] = 0.0
@@ -261,7 +288,7 @@ class LlamaGrammar:
         return allowed
 
     def _continues(self, token: int) -> bool:
-        """Whether the text so far and the token are the beginning of valid UTF-8, and its end if it ends it."""
+        """Returns whether the text and the token begin valid UTF-8; an end of generation must complete it."""
         if self._tokens.is_eog[token]:
             return not self._partial
         try:
@@ -273,7 +300,10 @@ class LlamaGrammar:
 
 @contextmanager
 def _without_stderr() -> Iterator[None]:
-    """Closes stderr for a while: llama.cpp prints a grammar that it does not take, a client's words in it."""
+    """Closes stderr meanwhile.
+
+    Llama.cpp prints a grammar that it does not take, with a client's words in it.
+    """
     kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     try:
         os.dup2(nowhere, 2)
@@ -285,17 +315,17 @@ def _without_stderr() -> Iterator[None]:
 
 
 def _on_a_large_stack(work: Callable[[], Any]) -> Any:
-    """What `work` returns or raises, done on a thread with `STACK` bytes of stack."""
+    """Returns or raises the result of `work`, run on a thread with a stack of `PARSER_STACK_BYTES`."""
     outcome: list[Any] = []
     failure: list[Exception] = []
 
     def run() -> None:
         try:
             outcome.append(work())
-        except Exception as error:  # noqa: BLE001 - raised again where it is waited for
+        except Exception as error:  # noqa: BLE001 - raised again in the caller
             failure.append(error)
 
-    before = threading.stack_size(STACK)
+    before = threading.stack_size(PARSER_STACK_BYTES)
     try:
         thread = threading.Thread(target=run, name="parse grammar")
         thread.start()

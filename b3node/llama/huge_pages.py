@@ -1,9 +1,10 @@
-"""The pages of memory that an engine's cache lies in.
+"""Memory pages of an engine's cache.
 
-llama.cpp clears the whole cache when it makes a context. In huge pages, for which engines ask (`workers.tunables`), all of
-that is memory that nobody had before, and on a virtual machine the host has to find each part of it: 0.4 to 1.2 s of CPU
-for the 377 MB of SmolLM2-135M's cache, instead of 0.2 s in small pages. For that a step behind 2,048 tokens takes 2 %
-longer; the weights, which each step reads as a whole, stay in huge pages.
+llama.cpp clears the whole cache when it makes a context. In huge pages, which engines ask for
+(`workers.tunables`), all of it is memory that no process had before, and on a virtual machine the host has to
+find each part of it: 0.4 to 1.2 s of CPU for the 377 MB of SmolLM2-135M's cache, instead of 0.2 s in small
+pages. In exchange a step after 2,048 tokens takes 2 % longer; the weights, which each step reads as a whole,
+stay in huge pages.
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ _NONE: Final = ctypes.c_ulong(0)
 
 @contextmanager
 def small_pages() -> Iterator[None]:
-    """Until the context ends, memory that is first touched comes in small pages (Linux; elsewhere nothing changes)."""
+    """Makes newly touched memory come in small pages while the context is open (Linux.
+
+    No effect elsewhere).
+    """
     changes = sys.platform == "linux" and not _prctl(_GET_THP_DISABLE, 0)
     if changes:
         _prctl(_SET_THP_DISABLE, 1)
@@ -33,5 +37,5 @@ def small_pages() -> Iterator[None]:
 
 
 def _prctl(option: int, value: int) -> int:
-    """What the system answers; -1 where it does not know the option."""
+    """Returns the system's answer; -1 if it does not know the option."""
     return int(ctypes.CDLL(None).prctl(option, ctypes.c_ulong(value), _NONE, _NONE, _NONE))

@@ -1,7 +1,7 @@
-"""The floor of this room: llama.cpp's C interface through ctypes, quiet, with its last words kept.
+"""The lowest module of this room: llama.cpp's C interface through ctypes, quiet, with its last messages kept.
 
-Nothing else in the product imports llama_cpp. Many of its calls abort the process on a bad argument, so
-every caller here passes only ids and sizes that it has checked itself.
+No other room imports llama_cpp. Many of its calls abort the process on a bad argument, so every caller in
+this room passes only ids and sizes that it has checked itself.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from typing import Any, Final
 
 # A failed internal check would otherwise start a debugger for its backtrace: slow, and on stderr.
 os.environ.setdefault("GGML_NO_BACKTRACE", "1")
-# A compute thread that waits for the others spins this long before it sleeps. OpenMP's own choice keeps a core
-# from the process that sends the tokens (8.5 instead of 7.5 ms a token, one client on two cores), and no spin at
-# all makes each of a step's hundreds of waits a wake-up.
+# A compute thread that waits for the others spins this long before it sleeps. OpenMP's own choice keeps a
+# core from the process that sends the tokens (8.5 instead of 7.5 ms a token, one client on two cores), and
+# without any spin each of a step's hundreds of waits is a wake-up.
 if "OMP_WAIT_POLICY" not in os.environ:
     os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 
 def _native() -> Any:
-    """The module of the C functions, without the package around it.
+    """Returns the module of the C functions, without the package around it.
 
-    The package's own `__init__` loads its model classes, with a template engine and a database that we have no
-    use for: a third of the time in which an engine is imported.
+    The package's own `__init__` loads its model classes, with a template engine and a database that are not
+    used here: a third of the time in which an engine is imported.
     """
     name = "llama_cpp"
     spec = find_spec(name)
@@ -37,7 +37,7 @@ def _native() -> Any:
     try:
         return import_module(f"{name}.llama_cpp")
     finally:
-        del sys.modules[name]  # whoever wants the package gets it whole
+        del sys.modules[name]  # a later import of the package gets it whole
 
 
 lib: Final[Any] = _native()
@@ -54,16 +54,16 @@ def _on_log(level: int, text: bytes | None, _: object) -> None:
 
 
 _log_callback = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)(_on_log)
-"""Kept here for ever: llama.cpp calls it until the process ends, and a collected one is a crash."""
+"""Never collected: llama.cpp calls it until the process ends, and would crash."""
 
 
 def begin() -> None:
-    """Silences the library and starts its backends; call it before a load. What was said before is forgotten."""
+    """Silences the library, starts its backends, and forgets earlier messages; call it before a load."""
     _last_words.clear()
     lib.llama_log_set(_log_callback, ctypes.c_void_p(0))
     lib.llama_backend_init()
 
 
 def last_words() -> str:
-    """The library's newest warnings and errors, for the operator's log; never for a client."""
+    """Returns the library's newest warnings and errors, for the operator's log; never for a client."""
     return "; ".join(_last_words)

@@ -24,27 +24,28 @@ from b3node.llama.threads import CpuMonitor, ThreadCount
 from b3node.llama.vocab import Vocabulary, VocabularyError, size
 
 _ALL_LAYERS: Final = 999
-_PROOF: Final = 16
-"""Tokens of the first decode: as a prompt is computed, not as a single token, and yet soon done."""
-_ROOM: Final = 2
-"""Weights are read into memory of their own while they are at most this part of what is free."""
-_STEP: Final = 0.01
-"""Progress is told each time the share has grown by this much, and at the end."""
+_PROOF_TOKENS: Final = 16
+"""Tokens of the first decode: computed as a prompt is, not as a single token, and yet soon done."""
+_FREE_MEMORY_SHARE: Final = 2
+"""Weights are read into memory of their own if they are at most one part in so many of the free memory."""
+_PROGRESS_STEP: Final = 0.01
+"""Progress is reported each time the share has grown by this much, and at the end."""
 
 
 class LoadError(Exception):
-    """The model cannot be served; the message is for the operator."""
+    """Raised if the model cannot be served; the message is for the operator."""
 
 
 Read = Callable[[Vocabulary], None]
+"""Called with the vocabulary while the context is made."""
 
 
-def _nothing(_: Vocabulary) -> None:
-    """Makes nothing of a vocabulary."""
+def _ignore(_: Vocabulary) -> None:
+    """Does nothing with a vocabulary."""
 
 
 class Model:
-    """A loaded model: what the engine's process needs to know of it, and the backend that runs it."""
+    """A loaded model: the properties that the engine's process needs, and the backend that runs it."""
 
     def __init__(
         self, pointer: Any, options: EngineOptions, fitted: Fit, read: Read, *, offloaded: bool
@@ -55,14 +56,14 @@ class Model:
         self.window = _window(pointer)
         self.stateful = _recurrent(pointer) or self.window > 0
         self.description = _description(pointer)
-        self._why = "" if options.threads else " (the physical cores, fewer while others need them)"
-        self._without_kernel = undecided(options, offloaded=offloaded) and fitted.flash_attention is False
+        self._threads_note = "" if options.threads else " (the physical cores, fewer while others need them)"
+        self._kernel_disabled = undecided(options, offloaded=offloaded) and fitted.flash_attention is False
         self.token_bytes = self.state_bytes = 0
         self._model = pointer
         try:
             # Making a context clears the memory of its cache, and holds no lock of the interpreter meanwhile.
-            with ThreadPoolExecutor(1) as beside, small_pages():
-                n_vocab, reading = size(pointer), beside.submit(_read, pointer, read)
+            with ThreadPoolExecutor(1) as executor, small_pages():
+                n_vocab, reading = size(pointer), executor.submit(_read, pointer, read)
                 self.backend = Context(pointer, n_vocab, fitted, offloaded=offloaded)
             self.vocabulary = reading.result()
         except VocabularyError as error:
@@ -72,12 +73,19 @@ class Model:
 
     @classmethod
     def load(
-        cls, path: str, options: EngineOptions, progress: Callable[[float], None], read: Read = _nothing
+        cls, path: str, options: EngineOptions, progress: Callable[[float], None], read: Read = _ignore
     ) -> Model:
-        """Loads `path` and decodes one token. Calls `progress` with the share loaded, 0 to 1.
+        """Loads `path` and decodes a few tokens.
 
-        `read` is called with the vocabulary, on a thread of its own, while the context is made: whoever needs tables
-        of it has them then. Raises `LoadError` with words for the operator.
+        Args:
+            path: of the GGUF file.
+            options: the operator's.
+            progress: called with the share loaded, 0 to 1.
+            read: called with the vocabulary, on a thread of its own, while the context is made, so that
+                tables of it are ready then.
+
+        Raises:
+            LoadError: with words for the operator.
         """
         if not Path(path).is_file():
             raise LoadError(f"there is no file {path}")
@@ -96,7 +104,7 @@ class Model:
         model = cls(pointer, options, fitted, read, offloaded=offloaded)
         model.prove()
         if not options.threads and not offloaded and sys.platform == "linux":
-            # They are looked at from now on: before, the node's own processes are busy with their start.
+            # Measured from now on only: until now the node's own processes were busy with their start.
             monitor = CpuMonitor()
             threads = ThreadCount(cores=fitted.threads, logical=monitor.logical)
             model.backend.share_cores(monitor, threads)
@@ -114,19 +122,20 @@ class Model:
 
     @property
     def device(self) -> str:
-        """Where the model computes and how much of it was chosen, for people."""
+        """The device that the model computes on and the choices made for it, for people."""
         if self.offloaded:
             return "GPU"
         threads = self.fit.threads
-        kernel = ", attention without the fused kernel, which is slow here" * self._without_kernel
-        return f"CPU, {threads} thread{'s' * (threads > 1)}{self._why}{kernel}"
+        kernel = ", attention without the fused kernel, which is slow here" * self._kernel_disabled
+        return f"CPU, {threads} thread{'s' * (threads > 1)}{self._threads_note}{kernel}"
 
     def prove(self) -> None:
-        """Decodes a few tokens, measures what they take, and forgets them.
+        """Decodes a few tokens, measures their size in memory, and removes them.
 
-        Raises `LoadError` when the model cannot.
+        Raises:
+            LoadError: the model cannot decode them.
         """
-        tokens = array("i", [0] * min(_PROOF, self.fit.batch, self.cells - 1))
+        tokens = array("i", [0] * min(_PROOF_TOKENS, self.fit.batch, self.cells - 1))
         try:
             rows = self.backend.run(Plan(chunks=(Chunk(0, 0, tokens, logits=True),)))
             if greedy(rows[0]) == NoToken.BROKEN:
@@ -137,20 +146,20 @@ class Model:
             raise LoadError(f"the first decode failed: {error}") from error
 
     def _measure(self, tokens: int) -> None:
-        """Learns from slot 0, which holds so many tokens, what a token and a state take in host memory."""
+        """Derives the host memory of a token and of a state from slot 0, which holds so many tokens."""
         whole = self.backend.state_size(0, partial=False)
         state = self.backend.state_size(0, partial=True) if self.stateful else 0
         self.token_bytes = max((whole - (0 if self.window else state)) // tokens, 1)
         self.state_bytes = state * max(self.window, tokens) // tokens if self.window else state
 
     @property
-    def hot(self) -> int:
-        """Cells of finished sequences that may stay in the cache beside running ones.
+    def kept_cells(self) -> int:
+        """Cells of finished sequences that may stay in the cache while others run.
 
-        The fused kernel of a CPU looks past every cell in use: 750 of them, a sixth of the weights' bytes, made a step
-        of SmolLM2-135M with 700 of its own 20 to 30 % longer where the kernel is slow. Without it every cell up to the
-        last one in use is computed with, and finished sequences are often the last: a thousand cells made a step of
-        one short sequence 15 ms instead of 9. So none stays there.
+        The fused kernel of a CPU looks past every cell in use: 750 of them, a sixth of the weights' bytes,
+        made a step of SmolLM2-135M with 700 of its own 20 to 30 % longer where the kernel is slow. Without it
+        every cell up to the last one in use is computed with, and finished sequences are often the last: a
+        thousand cells made a step of one short sequence 15 ms instead of 9. So none stays there.
         """
         if self.fit.flash_attention is False and not self.offloaded:
             return 0
@@ -168,12 +177,12 @@ def _load(path: str, gpu_layers: int | None, progress: Callable[[float], None]) 
     params.n_gpu_layers = _ALL_LAYERS if gpu_layers is None else gpu_layers
     params.check_tensors = True
     params.load_mode = _load_mode(Path(path), gpu_layers)
-    told = -1.0
+    reported = -1.0
 
     def on_progress(share: float, _: object) -> bool:
-        nonlocal told
-        if share - told >= _STEP or share >= 1.0 > told:
-            told = share
+        nonlocal reported
+        if share - reported >= _PROGRESS_STEP or share >= 1.0 > reported:
+            reported = share
             progress(share)
         return True
 
@@ -186,11 +195,13 @@ def _load(path: str, gpu_layers: int | None, progress: Callable[[float], None]) 
 
 
 def _load_mode(path: Path, gpu_layers: int | None) -> int:
-    """Into memory of its own, where a CPU computes and there is room enough; else as the file is mapped.
+    """Returns the mode of loading: into own memory, if a CPU computes and there is room.
+
+    Else as a mapped file.
 
     A file's pages are small ones, and a step reads them all (see `workers.tunables`).
     """
-    fits = path.stat().st_size <= free_memory() // _ROOM
+    fits = path.stat().st_size <= free_memory() // _FREE_MEMORY_SHARE
     return int(lib.LLAMA_LOAD_MODE_NONE if gpu_layers == 0 and fits else lib.LLAMA_LOAD_MODE_AUTO)
 
 
@@ -199,10 +210,10 @@ def _recurrent(pointer: Any) -> bool:
 
 
 def _window(pointer: Any) -> int:
-    """Tokens of the sliding window of some layers; 0 without.
+    """Returns the tokens of the sliding window of some layers; 0 without.
 
     Such layers give up cells that have left the window, even in a full-size cache (`swa_full`), once other
-    tokens want the room: what remains of a slot is its end, so a prefix of it cannot be read any more, and
+    tokens need the room. Only the end of a slot remains, so a prefix of it cannot be read any more, and
     reading it raises no error.
     """
     return int(lib.llama_model_n_swa(pointer))

@@ -1,4 +1,4 @@
-"""How much of everything a model is served with, from what was asked and what the machine and model offer.
+"""Sizes that a model is served with, from the operator's options and the properties of machine and model.
 
 Pure arithmetic with its reasons; `model` applies it. Sizes are tokens, cells and sequences.
 """
@@ -15,57 +15,67 @@ import msgspec
 
 from b3node.config import EngineOptions, KvType
 
-CTX_CPU, CTX_GPU = 8192, 32_768
-"""Tokens of one sequence when nothing is configured, if the model was trained for as many."""
-PARALLEL: Final = 16
-"""Sequences that run at once when nothing is configured."""
-PARALLEL_RECURRENT: Final = 8
+DEFAULT_CTX_CPU, DEFAULT_CTX_GPU = 8192, 32_768
+"""Tokens of one sequence if not configured, and if the model was trained for as many."""
+DEFAULT_PARALLEL: Final = 16
+"""Sequences that run at once if not configured."""
+DEFAULT_PARALLEL_RECURRENT: Final = 8
 """The same for models with recurrent state, which costs 20 to 75 MiB a sequence whether used or not."""
-KEPT_RECURRENT: Final = 3
+KEPT_SLOTS_RECURRENT: Final = 3
 """Further sequence ids of such models."""
-SHELF: Final = 1 << 30
-"""Bytes of host memory for prefixes that leave the cache when nothing is configured, if ..."""
-SHELF_SHARE: Final = 8
-"""... this part of the machine's memory is more than that."""
-KEPT: Final = 32
+DEFAULT_HOST_CACHE_BYTES: Final = 1 << 30
+"""Host memory for prefixes that leave the cache if not configured; at most one part in `HOST_CACHE_SHARE` of
+the machine's."""
+HOST_CACHE_SHARE: Final = 8
+"""Divisor of the machine's memory that bounds that default."""
+KEPT_SLOTS: Final = 32
 """Further sequence ids that keep finished prefixes (attention-only models; each costs a logits row)."""
-BATCH: Final = 512
-"""Tokens of one step at most: what bounds cancellation and fairness on a GPU, where a step cannot be cut."""
-SCORES: Final = 256 << 20
-"""Bytes that attention without its fused kernel may take: a float for each head, token of a step and cell."""
-BATCH_LEAST: Final = 64
+MAX_BATCH_TOKENS: Final = 512
+"""Tokens of one step: bounds cancellation and fairness on a GPU, where a step cannot be cut."""
+MAX_SCORE_BYTES: Final = 256 << 20
+"""Memory of attention without its fused kernel: a float for each head, token of a step and cell."""
+MIN_BATCH_TOKENS: Final = 64
 """Tokens of a step that this leaves in any case."""
-_ROUND: Final = 256
-"""llama.cpp rounds the context up to this."""
-_SLOTS_MAX: Final = 256
+_CTX_MULTIPLE: Final = 256
+"""llama.cpp rounds the context up to a multiple of this."""
+_MAX_SLOTS: Final = 256
 """llama.cpp refuses more sequence ids than this."""
 _SYSTEM: Final = Path("/sys")
 _PROC: Final = Path("/proc")
-_QUOTAS: Final = (
+_QUOTA_FILES: Final = (
     ("fs/cgroup/cpu.max",),
     ("fs/cgroup/cpu/cpu.cfs_quota_us", "fs/cgroup/cpu/cpu.cfs_period_us"),
 )
-"""Where a container finds its quota and period (cgroup v2, v1): microseconds; `max` or -1 is no quota."""
+"""Files with a container's quota and period (cgroup v2, v1): microseconds; `max` or -1 is no quota."""
 
-_MEMORY: Final = (
+_MEMORY_FILES: Final = (
     ("fs/cgroup/memory.max", "fs/cgroup/memory.current"),
     ("fs/cgroup/memory/memory.limit_in_bytes", "fs/cgroup/memory/memory.usage_in_bytes"),
 )
-"""Where it finds how many bytes it may use and does use (cgroup v2, v1); `max` is no limit."""
+"""Files with the bytes that it may use and does use (cgroup v2, v1); `max` is no limit."""
 
 
 class Fit(msgspec.Struct, frozen=True, kw_only=True):
-    """What a model is loaded with. `n_ctx` <= `cells`; `parallel` <= `slots` <= 256."""
+    """Sizes that a model is loaded with. `n_ctx` <= `cells`; `parallel` <= `slots` <= 256."""
 
     n_ctx: int
+    """Tokens of one sequence."""
     cells: int
+    """Cells of the cache."""
     parallel: int
+    """Sequences that run at once."""
     slots: int
+    """Sequence ids: of running sequences and of kept prefixes."""
     batch: int
+    """Tokens of one step, at most."""
     threads: int
-    shelf: int
+    """Compute threads, at most."""
+    host_cache_bytes: int
+    """Bytes of host memory for prefixes that leave the cache."""
     flash_attention: bool | None = None
+    """Whether attention uses its fused kernel; None leaves that to llama.cpp."""
     kv_type: KvType = "f16"
+    """Number type of the cache."""
 
 
 def fit(
@@ -77,36 +87,49 @@ def fit(
     offloaded: bool,
     slow_kernel: bool,
 ) -> Fit:
-    """The numbers for one model.
+    """Returns the sizes for one model.
 
-    `n_head` are the heads of a layer that attend, 0 where none does; `recurrent` covers hybrid models; `offloaded`
-    means layers on a GPU; `slow_kernel` that this CPU attends faster without the fused one.
+    Args:
+        options: the operator's; None leaves a choice to this function.
+        n_ctx_train: tokens that the model was trained for, or 0.
+        n_head: heads of a layer that attend, 0 if none does.
+        recurrent: whether the model is recurrent or hybrid.
+        offloaded: whether layers are on a GPU.
+        slow_kernel: whether this CPU computes attention faster without the fused kernel.
     """
-    n_ctx = options.ctx or min(n_ctx_train or CTX_CPU, CTX_GPU if offloaded else CTX_CPU)
+    n_ctx = options.ctx or min(
+        n_ctx_train or DEFAULT_CTX_CPU, DEFAULT_CTX_GPU if offloaded else DEFAULT_CTX_CPU
+    )
     cells = _rounded(max(options.cells or 2 * n_ctx, n_ctx))
-    parallel = min(options.parallel or (PARALLEL_RECURRENT if recurrent else PARALLEL), _SLOTS_MAX - 2)
-    slots = min(parallel + (KEPT_RECURRENT if recurrent else KEPT), _SLOTS_MAX - 1)
+    parallel = min(
+        options.parallel or (DEFAULT_PARALLEL_RECURRENT if recurrent else DEFAULT_PARALLEL), _MAX_SLOTS - 2
+    )
+    slots = min(parallel + (KEPT_SLOTS_RECURRENT if recurrent else KEPT_SLOTS), _MAX_SLOTS - 1)
     flash_attention = _flash_attention(options, slow_kernel=slow_kernel, offloaded=offloaded)
     return Fit(
         n_ctx=n_ctx,
         cells=cells,
         parallel=parallel,
         slots=slots,
-        batch=min(BATCH, cells) if flash_attention is not False else _batch(parallel, cells, n_head),
+        batch=min(MAX_BATCH_TOKENS, cells)
+        if flash_attention is not False
+        else _batch(parallel, cells, n_head),
         threads=options.threads or usable_cores(),
-        shelf=min(SHELF, memory() // SHELF_SHARE) if options.host_cache is None else options.host_cache,
+        host_cache_bytes=min(DEFAULT_HOST_CACHE_BYTES, memory() // HOST_CACHE_SHARE)
+        if options.host_cache is None
+        else options.host_cache,
         flash_attention=flash_attention,
         kv_type=options.kv_type,
     )
 
 
 def undecided(options: EngineOptions, *, offloaded: bool) -> bool:
-    """Whether it takes a measurement to say how this CPU attends best."""
+    """Returns whether only a measurement can choose the implementation of attention on this CPU."""
     return options.flash_attention is None and options.kv_type == "f16" and not offloaded
 
 
 def _flash_attention(options: EngineOptions, *, slow_kernel: bool, offloaded: bool) -> bool | None:
-    """None lets llama.cpp use the kernel, which it does wherever the model allows it."""
+    """Returns whether to use the kernel; None lets llama.cpp use it wherever the model allows it."""
     if undecided(options, offloaded=offloaded):
         return False if slow_kernel else None
     if options.flash_attention is None and options.kv_type == "f32" and not offloaded:
@@ -115,13 +138,13 @@ def _flash_attention(options: EngineOptions, *, slow_kernel: bool, offloaded: bo
 
 
 def _batch(parallel: int, cells: int, n_head: int) -> int:
-    """Tokens of a step whose scores stay within `SCORES`, and no fewer than run at once."""
-    within = SCORES // (4 * cells * max(n_head, 1))
-    return min(max(within, BATCH_LEAST, parallel), BATCH, cells)
+    """Returns the tokens of a step: as many as `MAX_SCORE_BYTES` allows, and no fewer than run at once."""
+    within = MAX_SCORE_BYTES // (4 * cells * max(n_head, 1))
+    return min(max(within, MIN_BATCH_TOKENS, parallel), MAX_BATCH_TOKENS, cells)
 
 
 def memory() -> int:
-    """Bytes of the machine's memory, 0 where the system does not tell."""
+    """Returns the bytes of the machine's memory, 0 if unknown."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError):
@@ -129,15 +152,15 @@ def memory() -> int:
 
 
 def free_memory(proc: Path = _PROC, system: Path = _SYSTEM) -> int:
-    """Bytes that this process may still take (Linux): what the machine has left and its container may use.
+    """Returns the bytes that this process may still take (Linux): free memory within its container's limit.
 
-    0 where the system does not tell. `proc` and `system` are where procfs and sysfs are mounted.
+    0 if unknown. `proc` and `system` are the mount points of procfs and sysfs.
     """
     left: list[int] = []
     with suppress(OSError, ValueError, StopIteration):
         lines = (proc / "meminfo").read_text("ascii").splitlines()
         left.append(1024 * next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")))
-    for most, used in _MEMORY:
+    for most, used in _MEMORY_FILES:
         with suppress(OSError, ValueError):
             most_bytes, used_bytes = ((system / name).read_text("ascii") for name in (most, used))
             left.append(max(int(most_bytes) - int(used_bytes), 0))
@@ -145,11 +168,11 @@ def free_memory(proc: Path = _PROC, system: Path = _SYSTEM) -> int:
 
 
 def usable_cores(system: Path = _SYSTEM) -> int:
-    """Cores that this process may compute on, at least 1.
+    """Returns the cores that this process may compute on, at least 1.
 
-    Physical ones where the system tells, since two threads of one core wait for each other, and no more than
-    a container's quota pays for: threads beyond it are stopped in the middle of a step, and all wait for them.
-    `system` is where sysfs is mounted.
+    Physical ones if known, since two threads of one core wait for each other, and no more than a container's
+    quota pays for: further threads are stopped in the middle of a step, and all wait for them. `system` is
+    the mount point of sysfs.
     """
     allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
     physical = {_core_of(cpu, system) for cpu in allowed}
@@ -157,7 +180,10 @@ def usable_cores(system: Path = _SYSTEM) -> int:
 
 
 def _core_of(cpu: int, system: Path) -> str:
-    """A name for the physical core that a logical CPU belongs to (Linux; else the CPU's own number)."""
+    """Returns a name for the physical core that a logical CPU belongs to (Linux.
+
+    Else the CPU's own number).
+    """
     try:
         siblings = system / f"devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"
         return siblings.read_text("ascii").strip()
@@ -166,8 +192,8 @@ def _core_of(cpu: int, system: Path) -> str:
 
 
 def _quota(system: Path) -> int:
-    """Whole cores that the control group at hand may use; as good as endless where nothing bounds them."""
-    for names in _QUOTAS:
+    """Returns the whole cores that the control group may use; `sys.maxsize` without a bound."""
+    for names in _QUOTA_FILES:
         with suppress(OSError, ValueError):
             numbers = " ".join((system / name).read_text("ascii") for name in names)
             quota, period = map(int, numbers.split())
@@ -177,4 +203,4 @@ def _quota(system: Path) -> int:
 
 
 def _rounded(count: int) -> int:
-    return -(-count // _ROUND) * _ROUND
+    return -(-count // _CTX_MULTIPLE) * _CTX_MULTIPLE

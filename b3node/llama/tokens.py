@@ -1,4 +1,4 @@
-"""What a vocabulary's tokens mean to grammars, and where llama.cpp is asked about them."""
+"""Properties of a vocabulary's tokens that grammars need, and buffers to ask llama.cpp about them."""
 
 from __future__ import annotations
 
@@ -14,17 +14,25 @@ from b3node.llama.library import lib
 from b3node.llama.special_token_chars import STAND_INS
 from b3node.llama.vocab import Vocabulary
 
-BATCH: Final = 4096
-"""Tokens that are asked about at once, at most."""
+MAX_BATCH_TOKENS: Final = 4096
+"""Tokens that are asked about at once."""
 _BANNED: Final = re.compile(b"[\0" + re.escape(STAND_INS) + b"]")
-_COMMON: Final = b'", ]01ABab'
-"""Bytes of which mostly two may come where more than one may."""
+_COMMON_BYTES: Final = b'", ]01ABab'
+"""Bytes of which mostly two are allowed if more than one byte is."""
 _CANDIDATE: Final = np.dtype([("id", np.int32), ("logit", np.float32), ("p", np.float32)])
 """llama_token_data (llama.h)."""
 
 
-class Tokens:
-    """What a vocabulary's tokens mean to grammars, looked up once."""
+class GrammarTokens:
+    """Tables of a vocabulary's tokens, and buffers that its grammars share.
+
+    Attributes:
+        special: tokens that are no plain text.
+        possible: mask of the tokens that a grammar may allow: plain text and the ends of generation.
+        whole: mask of the tokens whose bytes are complete UTF-8.
+        by_first_byte: the plain tokens by their first byte.
+        bytes, one_byte: bytes that are a token of their own, ascending, and those tokens.
+    """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.special: Final = {each.id for each in vocabulary.specials} | vocabulary.eog
@@ -55,14 +63,15 @@ class Tokens:
             for token, piece in enumerate(self.pieces)
             if len(piece) == 1 and piece in STAND_INS and token not in self.special
         )
-        """The tokens that read one of `STAND_INS`."""
-        self.room: Final = np.zeros(BATCH, _CANDIDATE)
-        """Where llama.cpp marks what it refuses."""
+        """The tokens of one character of `STAND_INS`."""
+        self.room: Final = np.zeros(MAX_BATCH_TOKENS, _CANDIDATE)
+        """Buffer in which llama.cpp marks the tokens that it refuses."""
         self.candidates: Final = lib.llama_token_data_array(
             self.room.ctypes.data_as(ctypes.POINTER(lib.llama_token_data)), 0, -1, False
         )
         self.one: Final = lib.llama_token_data()
-        """The same for one token, which numpy would take longer to write than llama.cpp takes to ask about."""
+        """The same for one token, which numpy would take longer to write than llama.cpp takes to ask about.
+        The same for one token, which numpy would take longer to write than llama.cpp takes to ask about."""
         self.candidate: Final = ctypes.byref(
             lib.llama_token_data_array(ctypes.pointer(self.one), 1, -1, False)
         )
@@ -70,18 +79,19 @@ class Tokens:
         said = b"".join(piece for piece, fit in zip(self.pieces, self.possible, strict=True) if fit)
         self.any_byte: Final = alone.keys() >= set(said)
         """Whether every byte of the possible tokens has a token of its own."""
-        self.common: Final = Question([alone[byte] for byte in _COMMON if byte in alone])
+        self.common: Final = TokenQuery([alone[byte] for byte in _COMMON_BYTES if byte in alone])
 
-    def spelling(self, text: bytes) -> int:
-        """A plain token that `text` begins with; -1 if there is none."""
+    def plain_token(self, text: bytes) -> int | None:
+        """Returns a plain token that `text` begins with, or None."""
         if (token := self._alone.get(text[0])) is not None:
             return token
         fitting = (token for token in self.by_first_byte[text[0]] if text.startswith(self.pieces[token]))
-        return int(max(fitting, key=lambda token: len(self.pieces[token]), default=-1))
+        longest = max(fitting, key=lambda token: len(self.pieces[token]), default=None)
+        return None if longest is None else int(longest)
 
 
-class Question:
-    """The same few tokens, to be asked about again and again."""
+class TokenQuery:
+    """Question about the same few tokens, to be asked repeatedly."""
 
     def __init__(self, tokens: Sequence[int]) -> None:
         self._room = np.zeros(len(tokens), _CANDIDATE)
@@ -92,14 +102,17 @@ class Question:
         self._candidates = ctypes.byref(lib.llama_token_data_array(data, len(tokens), -1, False))
 
     def allowed(self, sampler: Any) -> int:
-        """How many of them llama.cpp does not refuse."""
+        """Returns how many of them llama.cpp does not refuse."""
         ctypes.memmove(self._address, self._unasked, len(self._unasked))
         lib.llama_sampler_apply(sampler, self._candidates)
         return int(self._logits.size - np.count_nonzero(self._logits))
 
 
 def unfinished(text: bytes) -> bytes:
-    """The bytes at the end of `text` that begin a character. Raises `UnicodeDecodeError` if it is not UTF-8."""
+    """Returns the bytes at the end of `text` that begin a character.
+
+    Raises `UnicodeDecodeError` if it is no UTF-8.
+    """
     _, read = codecs.utf_8_decode(text, "strict", False)
     return text[read:]
 

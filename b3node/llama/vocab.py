@@ -1,15 +1,19 @@
-"""A model's vocabulary, read once into Python: pieces, special tokens, and the tokenizer behind bounds.
+"""A model's vocabulary, read once into Python.
 
-It comes from a file whose weights are not loaded (`Vocabulary.load`) or from a model that is (`Vocabulary.of`),
-and serves as `prompt.tokens.vocabulary.Vocabulary`. Everything but `tokenize` is a table, so no id of a client or a
-model is ever passed to llama.cpp, which aborts the process on an id out of range.
+Pieces, special tokens, and the tokenizer with bounds on its input.
+
+It comes from a file whose weights are not loaded (`Vocabulary.load`) or from a loaded model
+(`Vocabulary.of`), and implements the vocabulary of `prompt.tokens.vocabulary`. Everything but `tokenize` is a
+table, so no id of a client or a model is ever passed to llama.cpp, which aborts the process on an id out of
+range.
 
 `tokenize` keeps two promises that llama.cpp does not:
-- Some pre-tokenizers are `std::regex`, which recurses once a character and overruns the stack on a run of
-  some 25,400 characters of one class; longer ones are cut (`MAX_RUN`). Whoever tokenizes untrusted text runs
+
+* Some pre-tokenizers are `std::regex`, which recurses once a character and overruns the stack on a run of
+  some 25,400 characters of one class; longer ones are cut (`MAX_RUN_CHARACTERS`). Untrusted text is tokenized
   on a thread with a large stack as well.
-- Vocabularies with a space prefix begin every text with a space. A text that continues another must not get
-  one, so it is tokenized behind a line feed, whose tokens are dropped again.
+* Vocabularies with a space prefix begin every text with a space. A text that continues another must not get
+  one, so it is tokenized after a line feed, whose tokens are dropped again.
 """
 
 from __future__ import annotations
@@ -25,11 +29,11 @@ from b3node.llama import library
 from b3node.llama.library import last_words, lib
 from b3node.prompt.tokens.vocabulary import Special
 
-MAX_RUN: Final = 8192
-"""Characters without a change between white space and anything else that are tokenized at once."""
+MAX_RUN_CHARACTERS: Final = 8192
+"""Length of a run of white space, or of other characters, that is tokenized at once."""
 
-MAX_TEXT: Final = 1 << 28
-"""Characters that `tokenize` takes, far above any context: keeps every length within an int32."""
+MAX_TEXT_CHARACTERS: Final = 1 << 28
+"""Length of a text that `tokenize` takes, far above any context: keeps every length within an int32."""
 
 _UNKNOWN, _CONTROL, _USER_DEFINED = 1 << 0, 1 << 3, 1 << 4
 _LSTRIP, _RSTRIP = 1 << 7, 1 << 8
@@ -45,11 +49,11 @@ _LEAD: Final = "\n"
 
 
 class VocabularyError(Exception):
-    """The vocabulary cannot be used; the message is for the operator."""
+    """Raised if the vocabulary cannot be used; the message is for the operator."""
 
 
 class Vocabulary:
-    """A vocabulary; make it with `load` or `of`. For one thread at a time. Ids are token ids, lengths bytes.
+    """A vocabulary; `load` and `of` make it. Not thread-safe. Ids are token ids, lengths bytes.
 
     Attributes:
         n_vocab: tokens; ids are 0 to n_vocab - 1.
@@ -58,9 +62,9 @@ class Vocabulary:
         eog: the tokens that end a generation.
         bos, eos: the tokens around a prompt, or None.
         add_bos: whether a prompt begins with `bos` even if its template does not say so.
-        longest: the longest token, special texts included.
+        longest: length of the longest token, special texts included.
         chat_template, tool_template: the file's templates, for all requests and for those with functions.
-        name, architecture: what the file says of itself, or "".
+        name, architecture: the model's, as the file states them, or "".
         n_ctx_train: tokens that the model was trained for, or 0.
     """
 
@@ -85,12 +89,12 @@ class Vocabulary:
         trained = metadata(self._model, f"{self.architecture}.context_length")
         self.n_ctx_train = int(trained) if trained.isdecimal() else 0
         self._room: ctypes.Array[ctypes.c_int32] = (ctypes.c_int32 * 4096)()
-        self._leads = self._call(_LEAD)
-        self._prefixes = self._read(self._call("a")) != b"a"
+        self._lead_tokens = self._call(_LEAD)
+        self._adds_space = self._read(self._call("a")) != b"a"
 
     @classmethod
     def load(cls, path: str) -> Vocabulary:
-        """The vocabulary of a GGUF file; its weights are not loaded.
+        """Reads the vocabulary of a GGUF file; its weights are not loaded.
 
         Raises:
             VocabularyError: there is no such file, or llama.cpp cannot read it.
@@ -112,21 +116,21 @@ class Vocabulary:
 
     @classmethod
     def of(cls, model: Any) -> Vocabulary:
-        """The vocabulary of a loaded model, by its pointer, which must outlive it."""
+        """Reads the vocabulary of a loaded model, by its pointer, which must outlive it."""
         return cls(model)
 
     def tokenize(self, text: str, *, continues: bool = False, parse_special: bool = False) -> list[int]:
-        """The tokens of `text`, without any that mark its beginning or end.
+        """Returns the tokens of `text`, without any that mark its beginning or end.
 
         Args:
-            text: without lone surrogates, at most `MAX_TEXT` characters.
-            continues: the text goes on where another one ended, so no space prefix.
-            parse_special: match CONTROL tokens too; never for text that a client had a hand in.
+            text: without lone surrogates, at most `MAX_TEXT_CHARACTERS` long.
+            continues: the text continues another one, so it gets no space prefix.
+            parse_special: match CONTROL tokens too; never for text that contains a client's.
 
         Raises:
             ValueError: the text is too long.
         """
-        if len(text) > MAX_TEXT:
+        if len(text) > MAX_TEXT_CHARACTERS:
             raise ValueError(f"a text of {len(text)} characters is too long to be tokenized")
         tokens: list[int] = []
         for index, stretch in enumerate(_stretches(text)):
@@ -134,12 +138,14 @@ class Vocabulary:
         return tokens
 
     def _stretch(self, text: str, *, continues: bool, parse_special: bool) -> list[int]:
-        if not (continues and self._prefixes):
+        if not (continues and self._adds_space):
             return self._call(text, parse_special=parse_special)
-        lead = len(self._leads)
+        lead = len(self._lead_tokens)
         tokens = self._call(_LEAD + text, parse_special=parse_special)
         return (
-            tokens[lead:] if tokens[:lead] == self._leads else self._call(text, parse_special=parse_special)
+            tokens[lead:]
+            if tokens[:lead] == self._lead_tokens
+            else self._call(text, parse_special=parse_special)
         )
 
     def _call(self, text: str, *, parse_special: bool = False) -> list[int]:
@@ -150,7 +156,7 @@ class Vocabulary:
         return list(self._room[:count])
 
     def _native_tokenize(self, text: bytes, most: int, *, parse_special: bool) -> int:
-        """Writes the tokens into `_room`; their number, or if there are more than `most`, minus that."""
+        """Writes the tokens into `_room`; returns their number, negated if it is above `most`."""
         if most > len(self._room):
             self._room = (ctypes.c_int32 * (2 * most))()
         room = len(self._room)
@@ -164,7 +170,7 @@ class Vocabulary:
 
 
 def metadata(model: Any, key: str) -> str:
-    """A text of a loaded model's file; "" if there is none."""
+    """Returns a text of a loaded model's file; "" if there is none."""
     length = lib.llama_model_meta_val_str(model, key.encode(), None, 0)
     if length < 0:
         return ""
@@ -174,7 +180,7 @@ def metadata(model: Any, key: str) -> str:
 
 
 def size(model: Any) -> int:
-    """How many tokens a loaded model knows. Raises `VocabularyError` if it has no vocabulary."""
+    """Returns how many tokens a loaded model has. Raises `VocabularyError` if it has no vocabulary."""
     vocab = lib.llama_model_get_vocab(model)
     count = int(lib.llama_vocab_n_tokens(vocab))
     if lib.llama_vocab_type(vocab) == lib.LLAMA_VOCAB_TYPE_NONE or count <= 0:
@@ -183,10 +189,10 @@ def size(model: Any) -> int:
 
 
 def _unchecked(function: Any) -> Any:
-    """A function of the library without ctypes' checks of its arguments, which take longer than most calls.
+    """Returns a function of the library without ctypes' checks of its arguments.
 
-    Pointers must be given as ctypes' own values, and numbers as integers that fit. Only for tables: whatever comes from
-    outside goes through the checks.
+    The checks cost more than most calls. Pointers must be given as ctypes' own values, and numbers as
+    integers that fit. Only for tables: data from outside goes through the checks.
     """
     bare = type(function)(ctypes.cast(function, ctypes.c_void_p).value)
     bare.restype = function.restype
@@ -194,7 +200,7 @@ def _unchecked(function: Any) -> Any:
 
 
 def _pieces(vocab: int, count: int) -> Iterator[bytes]:
-    """Every token's bytes, in the order of the ids."""
+    """Yields every token's bytes, in the order of the ids."""
     to_piece, pointer = _unchecked(lib.llama_token_to_piece), ctypes.c_void_p(vocab)
     room = 256
     buffer = ctypes.create_string_buffer(room)
@@ -210,7 +216,7 @@ def _pieces(vocab: int, count: int) -> Iterator[bytes]:
 
 
 def _specials(vocab: int, count: int) -> Iterator[Special]:
-    """Every token that is matched by its text, except for one whose text is no text."""
+    """Yields every token that is matched by its text, except those whose text is no UTF-8."""
     attributes_of, pointer = _unchecked(lib.llama_vocab_get_attr), ctypes.c_void_p(vocab)
     for token in range(count):
         attributes = attributes_of(pointer, token)
@@ -224,11 +230,11 @@ def _specials(vocab: int, count: int) -> Iterator[Special]:
 
 
 def _stretches(text: str) -> Iterator[str]:
-    """The text in pieces without a run of more than `MAX_RUN`; as it is if there is none."""
+    """Yields the text in pieces without a run longer than `MAX_RUN_CHARACTERS`; as it is if it has none."""
     start = 0
-    if len(text) > MAX_RUN:
+    if len(text) > MAX_RUN_CHARACTERS:
         for run in _RUNS.finditer(text):
-            for cut in range(run.start() + MAX_RUN, run.end(), MAX_RUN):
+            for cut in range(run.start() + MAX_RUN_CHARACTERS, run.end(), MAX_RUN_CHARACTERS):
                 yield text[start:cut]
                 start = cut
     yield text[start:]

@@ -97,8 +97,8 @@ def _scheduler(model: Model, options: EngineOptions) -> Scheduler:
         drafts=options.drafts and not model.stateful,
         stateful=model.stateful,
         window=model.window,
-        kept_cells=model.hot,
-        host_cache_bytes=model.fit.shelf,
+        kept_cells=model.kept_cells,
+        host_cache_bytes=model.fit.host_cache_bytes,
         token_bytes=model.token_bytes,
         state_bytes=model.state_bytes,
     )

@@ -1,4 +1,4 @@
-"""A grammar that is a list of texts, and the token table of the zoo's vocabulary with tokens of a test's own."""
+"""A grammar that is a list of texts, and token tables of the zoo's vocabulary with a test's own tokens."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import pytest
 
 from b3node.config import EngineOptions
 from b3node.llama import attention, library
-from b3node.llama.attention import SITUATIONS, Heads, Situation, fused_slowness
+from b3node.llama.attention import WORKLOADS, Heads, Workload, fused_slowness
 from b3node.llama.library import lib
 from tests.llama.loaded import loaded
 from tests.zoo.zoo import Zoo
@@ -36,12 +36,12 @@ def computed(
         return np.array(numbers, np.float32).reshape(tokens, heads.query, heads.width)
 
 
-@pytest.mark.parametrize("situation", [Situation(1, 300), Situation(5, 7), Situation(3, 4, 50)])
-def test_both_ways_compute_the_same(situation: Situation) -> None:
+@pytest.mark.parametrize("workload", [Workload(1, 300), Workload(5, 7), Workload(3, 4, 50)])
+def test_both_ways_compute_the_same(workload: Workload) -> None:
     """Otherwise they would not be two ways of one thing: keys, values, masks and scales are laid out
     alike.
     """
-    seen = situation.seen()
+    seen = workload.seen()
     fused, plain = (computed(way, HEADS, seen) for way in (attention._fused, attention._plain))
     assert np.abs(plain).max() > 0.1
     np.testing.assert_allclose(fused, plain, atol=0.02)
@@ -49,7 +49,7 @@ def test_both_ways_compute_the_same(situation: Situation) -> None:
 
 def test_what_no_token_sees_changes_nothing() -> None:
     """The mask is heeded: a token that sees its own cells alone is not moved by those of the others."""
-    one, other = Situation(2, 10).seen(), Situation(2, 10).seen()
+    one, other = Workload(2, 10).seen(), Workload(2, 10).seen()
     other[1] = one[0]
     for way in (attention._fused, attention._plain):
         np.testing.assert_array_equal(computed(way, HEADS, one)[0], computed(way, HEADS, other)[0])
@@ -58,11 +58,11 @@ def test_what_no_token_sees_changes_nothing() -> None:
 
 def test_a_situation_says_who_sees_what() -> None:
     """Common cells first, then each token's own; as many as llama.cpp looks at."""
-    seen = Situation(2, 3, 4).seen()
+    seen = Workload(2, 3, 4).seen()
     assert seen.shape == (2, 256)
     assert np.flatnonzero(seen[0]).tolist() == [0, 1, 2, 3, 4, 5, 6]
     assert np.flatnonzero(seen[1]).tolist() == [0, 1, 2, 3, 7, 8, 9]
-    assert [situation.seen().shape for situation in SITUATIONS] == [(1, 1536), (16, 1280), (16, 1280)]
+    assert [workload.seen().shape for workload in WORKLOADS] == [(1, 1536), (16, 1280), (16, 1280)]
 
 
 @pytest.mark.parametrize(
@@ -104,12 +104,14 @@ def test_a_ratio_is_measured_of_every_shape(heads: Heads) -> None:
     assert 0.01 < fused_slowness(heads) < 100
 
 
-@pytest.mark.parametrize("told", ["0", "4096", "99999999999"])
+@pytest.mark.parametrize("stated", ["0", "4096", "99999999999"])
 def test_nothing_is_measured_of_heads_that_no_model_has(
-    zoo: Zoo, monkeypatch: pytest.MonkeyPatch, told: str
+    zoo: Zoo, monkeypatch: pytest.MonkeyPatch, stated: str
 ) -> None:
     """A file may say anything of its heads, and ggml ends the process where memory does not suffice."""
-    monkeypatch.setattr(attention, "metadata", lambda _, key: told if key.endswith("key_length") else "llama")
+    monkeypatch.setattr(
+        attention, "metadata", lambda _, key: stated if key.endswith("key_length") else "llama"
+    )
     monkeypatch.setattr(attention, "fused_slowness", lambda _: pytest.fail("it was measured"))
     with loaded(zoo.random("llama"), EngineOptions(ctx=256, threads=1)) as model:
         assert model.fit.flash_attention is None
@@ -125,7 +127,7 @@ def test_an_exact_cache_is_no_slow_kernel(zoo: Zoo) -> None:
 def test_the_slower_kernel_is_left_alone(zoo: Zoo, monkeypatch: pytest.MonkeyPatch) -> None:
     """A model is loaded with what was found for the shape of its layers, and says so."""
     asked: list[Heads] = []
-    found = attention.MARGIN + 0.1
+    found = attention.MAX_KERNEL_SLOWNESS + 0.1
 
     def slowness(heads: Heads) -> float:
         asked.append(heads)
@@ -136,7 +138,7 @@ def test_the_slower_kernel_is_left_alone(zoo: Zoo, monkeypatch: pytest.MonkeyPat
     with loaded(path, EngineOptions(ctx=256, threads=1)) as model:
         assert model.fit.flash_attention is False
         assert "without the fused kernel, which is slow here" in model.device
-    found = attention.MARGIN - 0.1
+    found = attention.MAX_KERNEL_SLOWNESS - 0.1
     with loaded(path, EngineOptions(ctx=256, threads=1)) as model:
         assert model.fit.flash_attention is None
         assert model.device == "CPU, 1 thread"

@@ -35,7 +35,7 @@ def byte_grammars(zoo) -> Grammars:
 def write(constraint: LlamaGrammar, text: bytes) -> LlamaGrammar:
     """Goes on with the bytes of a text, one token each."""
     for byte in text:
-        token = np.array([constraint._tokens.spelling(bytes([byte]))], np.int32)
+        token = np.array([constraint._tokens.plain_token(bytes([byte]))], np.int32)
         assert constraint.allows(token).all(), bytes([byte])
         constraint.accept(int(token[0]))
     return constraint

@@ -163,7 +163,16 @@ def test_a_named_token_is_that_token_alone(grammars) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["[^<]*", "[^\\u00e9]*", ".*", "[ -~]*", "[\\x00-\\U0010FFFF]*", "[\\u0001-~]*", "[\1-\37/-z]*", '("\\x01" | [/-z])*'],
+    [
+        "[^<]*",
+        "[^\\u00e9]*",
+        ".*",
+        "[ -~]*",
+        "[\\x00-\\U0010FFFF]*",
+        "[\\u0001-~]*",
+        "[\1-\37/-z]*",
+        '("\\x01" | [/-z])*',
+    ],
 )  # fmt: skip
 def test_a_named_token_ends_text_that_may_hold_its_characters(grammars, text) -> None:
     """Where any text may stand, the token is the token: what it ends has ended."""

@@ -53,12 +53,12 @@ def test_one_sequence_is_no_longer_than_all_cells(zoo: Zoo) -> None:
 @pytest.mark.parametrize("n_layer", [1, 40])
 def test_progress_goes_from_nothing_to_all(zoo: Zoo, n_layer: int) -> None:
     """Shares rise, each by a hundredth at least, and the last one is 1, however many tensors there are."""
-    told: list[float] = []
-    Model.load(str(zoo.random("llama", n_layer=n_layer)), EXACT, told.append)
-    assert told == sorted(set(told))
-    assert told[0] == 0
-    assert told[-1] == 1
-    assert len(told) <= 102
+    reported: list[float] = []
+    Model.load(str(zoo.random("llama", n_layer=n_layer)), EXACT, reported.append)
+    assert reported == sorted(set(reported))
+    assert reported[0] == 0
+    assert reported[-1] == 1
+    assert len(reported) <= 102
 
 
 BROKEN: dict[str, Callable[[bytes], bytes]] = {

@@ -86,8 +86,8 @@ def test_whatever_is_asked_for_fits_together(
         ({"parallel": 1}, {"parallel": 1, "recurrent": True}),
         ({"parallel": 254, "slots": 255}, {"parallel": 1000}),
         ({"threads": 3}, {"threads": 3}),
-        ({"shelf": 0}, {"host_cache": 0}),
-        ({"shelf": 77}, {"host_cache": 77}),
+        ({"host_cache_bytes": 0}, {"host_cache": 0}),
+        ({"host_cache_bytes": 77}, {"host_cache": 77}),
     ],
 )
 def test_what_is_asked_for_and_what_is_not(expected: dict[str, int], options: dict[str, Any]) -> None:
@@ -157,9 +157,9 @@ def test_host_memory_is_bounded_by_the_machine(monkeypatch: pytest.MonkeyPatch) 
     """When nothing is configured, an eighth of the machine's memory and at most 1 GiB; none where it is
     unknown.
     """
-    for memory, shelf in ((1 << 40, 1 << 30), (8 << 20, 1 << 20), (0, 0)):
+    for memory, expected in ((1 << 40, 1 << 30), (8 << 20, 1 << 20), (0, 0)):
         monkeypatch.setattr(module, "memory", lambda memory=memory: memory)
-        assert fitted().shelf == shelf
+        assert fitted().host_cache_bytes == expected
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def test_the_machine_is_looked_at_now_and_then(monkeypatch) -> None:
     monitor = CpuMonitor()
 
     assert monitor.look() is None
-    monkeypatch.setattr("b3node.llama.threads.LOOK_EVERY", 0.0)
+    monkeypatch.setattr("b3node.llama.threads.LOOK_EVERY_SECONDS", 0.0)
     others = monitor.look()
 
     assert others is not None

@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 
 from b3node.llama import library
 from b3node.llama.library import lib
-from b3node.llama.vocab import MAX_RUN, Vocabulary, VocabularyError
+from b3node.llama.vocab import MAX_RUN_CHARACTERS, Vocabulary, VocabularyError
 from b3node.prompt.prepare import Preparer
 from b3node.prompt.tokens.markers import Markers
 from b3node.prompt.tokens.segments import split
@@ -169,9 +169,9 @@ def test_a_run_of_one_character_does_no_harm(zoo, char) -> None:
 def test_ordinary_text_is_not_cut(zoo) -> None:
     """Only a run is: a long text with words in it has the tokens of one call."""
     vocabulary = smollm()
-    text = "the user and the others; " * (MAX_RUN // 10)
+    text = "the user and the others; " * (MAX_RUN_CHARACTERS // 10)
 
-    assert len(text) > 2 * MAX_RUN
+    assert len(text) > 2 * MAX_RUN_CHARACTERS
     assert vocabulary.tokenize(text) == vocabulary._call(text)
 
 

@@ -314,7 +314,7 @@ class Nucleus:
         share = (self._allowed[-1] + self._unknown) * (1.0 - self._top_p) / every.size
         places = np.flatnonzero(
             every >= np.float32(share)
-        )  # no lighter token can be in the nucleus, even if all are allowed
+        )  # no lighter token can be inside if all are allowed
         each = every[places]
         for size in _FIRST_BLOCKS[1:]:
             block = _largest(each, size)

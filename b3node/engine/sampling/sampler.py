@@ -149,7 +149,7 @@ class Weights:
         each -= top
         each *= np.float32(self._sharpness)
         self.each: WeightRow = np.exp(each, out=each)
-        # A light token lies below the edge; where the edge is the largest logit, at the next lower float at most.
+        # A light token lies below the edge; if that is the largest logit, at the next lower float at most.
         below = self._edge if self._edge < top else np.nextafter(top, np.float32(-np.inf))
         self._most = self._weight(below)
         self.light = self._most * row.size
