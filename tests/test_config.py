@@ -7,6 +7,7 @@ import pytest
 
 from b3node import config
 from b3node.config import Budgets, Config, ConfigError, EngineOptions, ModelConfig
+from tests.option_values import OPTIONS, example
 
 
 def load(folder: Path, text: str) -> Config:
@@ -30,21 +31,7 @@ def test_a_models_own_value_wins_over_the_top_levels() -> None:
 
 
 TOP = {
-    "ctx": 1,
-    "cells": 2,
-    "parallel": 3,
-    "queue": 4,
-    "queue_seconds": 5.0,
-    "token_gap": 0.5,
-    "gpu_layers": 6,
-    "threads": 7,
-    "host_cache": 8,
-    "kv_type": "f32",
-    "flash_attention": True,
-    "drafts": False,
-    "thinking": {"low": 9},
-    "max_request_bytes": 10,
-    "prepare_workers": 2,
+    option.name: example(option).value for option in OPTIONS if option.name in EngineOptions.__struct_fields__
 }
 
 
@@ -53,7 +40,6 @@ def test_every_engine_option_stands_at_the_top_level_and_in_a_model() -> None:
     default = msgspec.to_builtins(EngineOptions())
     whole = config.resolve({**TOP, "models": {"a": {"path": "x"}, "b": {"path": "x", **default}}})
 
-    assert TOP.keys() == {*EngineOptions.__struct_fields__}
     assert whole.models["a"] == config.resolve({"models": {"a": {"path": "x", **TOP}}}).models["a"]
     assert all(getattr(whole.models["a"], name) != getattr(EngineOptions(), name) for name in TOP)
     assert whole.models["b"] == ModelConfig(path="x")

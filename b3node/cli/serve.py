@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Awaitable, Callable
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -66,6 +66,6 @@ def run(given: dict[str, Any], then: AfterStart | None = None) -> int:
     return int(runner.result().served(config, then and partial(then, config)))
 
 
-def _parameters() -> list[click.Option]:
-    parameters: list[click.Option] = import_module("b3node.cli.options").parameters()
-    return parameters
+@cache
+def _parameters() -> tuple[click.Option, ...]:
+    return tuple(import_module("b3node.cli.options").parameters())

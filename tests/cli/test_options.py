@@ -3,41 +3,18 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
 import click
 import pytest
 
 from b3node import config
-from b3node.cli.options import SECTIONS, options, parameters
-from b3node.config import Budgets, Config, NodeOptions
+from b3node.cli.options import Option, parameters
+from b3node.config import Config, EngineOptions, NodeOptions
 from tests.cli import option_tables
 from tests.cli.test_serve import configured
+from tests.option_values import OPTIONS, example
 
 MODEL = ("--model", f"m={__file__}")
-GIVEN: dict[str, tuple[tuple[str, ...], object]] = {
-    "host": (("--host", "::1"), "::1"),
-    "port": (("--port", "0"), 0),
-    "node": (("--node", "a-1"), "a-1"),
-    "hosts": (("--hosts", "a", "--hosts", "b"), ("a", "b")),
-    "origins": (("--origins", "https://a"), ("https://a",)),
-    "quiet": (("--quiet",), True),
-    "ctx": (("--ctx", "1"), 1),
-    "cells": (("--cells", "2"), 2),
-    "parallel": (("--parallel", "3"), 3),
-    "queue": (("--queue", "4"), 4),
-    "queue_seconds": (("--queue-seconds", "5.5"), 5.5),
-    "token_gap": (("--token-gap", "0.5"), 0.5),
-    "gpu_layers": (("--gpu-layers", "6"), 6),
-    "threads": (("--threads", "7"), 7),
-    "host_cache": (("--host-cache", "8"), 8),
-    "kv_type": (("--kv-type", "f32"), "f32"),
-    "flash_attention": (("--no-flash-attention",), False),
-    "drafts": (("--no-drafts",), False),
-    "thinking": (("--thinking", "low=9", "--thinking", "high=unlimited"), Budgets(low=9, high="unlimited")),
-    "max_request_bytes": (("--max-request-bytes", "10"), 10),
-    "prepare_workers": (("--prepare-workers", "2"), 2),
-}
 
 
 def test_the_readme_lists_every_option() -> None:
@@ -58,20 +35,19 @@ def test_a_readme_without_the_marks_is_refused() -> None:
 
 def test_every_option_is_on_the_command_line() -> None:
     """Each field of the Structs, and nothing else but the file and the models."""
-    named = {option.name for struct in SECTIONS.values() for option in options(struct)}
+    fields = {*NodeOptions.__struct_fields__, *EngineOptions.__struct_fields__}
 
-    assert named == GIVEN.keys()
-    assert {parameter.name for parameter in parameters()} == {*named, "config_file", "models"}
+    assert {option.name for option in OPTIONS} == fields
+    assert {parameter.name for parameter in parameters()} == {*fields, "config_file", "models"}
 
 
-@pytest.mark.parametrize("name", GIVEN)
-def test_a_given_option_reaches_the_configuration(name: str) -> None:
+@pytest.mark.parametrize("option", OPTIONS, ids=lambda option: str(option.name))
+def test_the_command_line_sets_the_same_as_the_file(option: Option) -> None:
     """With the type that the Struct gives it."""
-    arguments, value = GIVEN[name]
-    made: Any = configured(*MODEL, *arguments)
-    found = made if name in NodeOptions.__struct_fields__ else made.models["m"]
+    value, arguments = example(option)
+    table: config.Table = {option.name: value, "models": {"m": {"path": __file__}}}
 
-    assert getattr(found, name) == value
+    assert configured(*MODEL, *arguments) == config.resolve(table) != configured(*MODEL)
 
 
 def test_nothing_given_is_all_defaults() -> None:
@@ -88,7 +64,7 @@ def test_a_table_is_given_by_name_and_value(text: str) -> None:
 
 def test_defaults_read_as_on_the_command_line() -> None:
     """Switches are on or off, seconds have no needless digits."""
-    shown = {option.name: option.default for struct in SECTIONS.values() for option in options(struct)}
+    shown = {option.name: option.default for option in OPTIONS}
 
     assert (shown["drafts"], shown["quiet"], shown["queue_seconds"]) == ("on", "off", "30")
     assert shown["thinking"] == "low=1024 medium=4096 high=16384 xhigh=32768"
