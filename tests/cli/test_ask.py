@@ -29,7 +29,7 @@ def ask(url: str, *arguments: str) -> Result:
 
 
 def test_the_answer_of_a_running_node_is_printed(node: RunningFleet) -> None:
-    """The text on stdout and nothing else; what it cost on stderr."""
+    """The text on stdout and nothing else; the usage on stderr."""
     result = ask(node.url)
 
     assert (result.exit_code, result.stdout) == (0, "Hello, wörld!\n")
@@ -67,7 +67,7 @@ def test_a_refusal_is_told_in_the_nodes_own_words(node: RunningFleet) -> None:
 
 @contextmanager
 def answering(data: bytes) -> Iterator[str]:
-    """Something that is not a node: says `data` to whoever connects, and closes."""
+    """Something that is not a node: sends `data` to each client, and closes."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve() -> None:
@@ -151,7 +151,7 @@ def test_a_node_that_goes_away_is_told(rest: bytes) -> None:
 
 
 def test_an_answer_that_fails_is_told() -> None:
-    """What was said stays; the error event's message follows."""
+    """Text so far stays; the error event's message follows."""
     frames = (
         b'data: {"type":"response.output_text.delta","delta":"Hel"}\n\n'
         b'data: {"type":"response.failed","response":{}}\n\n'
@@ -166,7 +166,7 @@ def test_an_answer_that_fails_is_told() -> None:
 
 
 def test_a_model_cannot_move_the_cursor() -> None:
-    """What a terminal would obey is replaced; lines, tabs and every script are not."""
+    """Control characters are replaced; lines, tabs and every script are not."""
     assert (
         for_terminal("a\x1b[2Jb\rc\x9bd\n\té 中")
         == "a\N{REPLACEMENT CHARACTER}[2Jb\N{REPLACEMENT CHARACTER}c\N{REPLACEMENT CHARACTER}d\n\té 中"

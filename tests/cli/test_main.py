@@ -27,9 +27,7 @@ print(json.dumps({word: run(word.split()).output for word in json.loads(sys.argv
 
 @pytest.fixture(scope="module")
 def helps() -> dict[str, str]:
-    """The help of every command, from a process of its own: click keeps what an earlier test made of a
-    command.
-    """
+    """Returns the help of every command, from a process of its own: click keeps the commands of earlier tests."""
     command = [sys.executable, "-P", "-c", HELP, json.dumps(["", *COMMANDS])]
     said: dict[str, str] = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
     return said
@@ -37,9 +35,7 @@ def helps() -> dict[str, str]:
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])
 def test_help_reads_as_before(helps: dict[str, str], command: str) -> None:
-    """What a person sees first is what another person last looked at; `B3NODE_GOLDEN=write` writes it
-    anew.
-    """
+    """The golden text was read by a person; `B3NODE_GOLDEN=write` writes it anew."""
     path = GOLDEN / f"help{'-' * bool(command)}{command}.txt"
     if os.environ.get("B3NODE_GOLDEN") == "write":
         path.write_text(helps[command], encoding="utf-8")

@@ -1,4 +1,4 @@
-"""`b3node render`: what a model is given, for people and for machines."""
+"""`b3node render`: the prompt of a request, for people and for machines."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def run(model: Path | str, body: object, *options: str):
 
 @pytest.mark.parametrize("name", ASKED)
 def test_a_prompt_reads_as_before(name, model) -> None:
-    """Text with control tokens marked, then what is known of it; `B3NODE_GOLDEN=write` writes it anew."""
+    """Text with control tokens marked, then the summary; `B3NODE_GOLDEN=write` writes it anew."""
     result = run(model, ASKED[name])
     path = GOLDEN / f"render-{name}.txt"
     if os.environ.get("B3NODE_GOLDEN") == "write":
@@ -69,7 +69,7 @@ def test_tokens_are_one_a_line(model) -> None:
 
 
 def test_a_machine_gets_all_of_it(model) -> None:
-    """The same as JSON, with the grammar and what the answer is read by."""
+    """The same as JSON, with the grammar and the reading of the answer."""
     got = json.loads(run(model, ASKED["calling"], "--json").output)
 
     assert [text for _, text, special in got["tokens"] if special][:2] == ["<|im_start|>", "<tool_call>"]

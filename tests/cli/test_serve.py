@@ -30,14 +30,14 @@ COMMAND = [sys.executable, "-P", "-m", "b3node.cli.main"]
 
 
 def refused(*arguments: str) -> Result:
-    """What `b3node serve` says instead of starting."""
+    """Returns the result of a `b3node serve` that does not start."""
     result = CliRunner().invoke(main, ["serve", *arguments])
     assert result.exit_code == 1
     return result
 
 
 def configured(*arguments: str, command: click.Command = serve) -> Config:
-    """What a command line makes of the configuration."""
+    """Returns the configuration of a command line."""
     with command.make_context("serve", [*arguments]) as context:
         return configuring.configured(**context.params)
 
@@ -62,7 +62,7 @@ def configured(*arguments: str, command: click.Command = serve) -> Config:
 def test_what_cannot_be_meant_is_refused(
     monkeypatch: pytest.MonkeyPatch, arguments: list[str], said: str
 ) -> None:
-    """Exit status 1 and one line that says what is wrong and where, before anything is started."""
+    """Exit status 1 and one line with the fault and its place, before anything is started."""
     monkeypatch.setattr(configuring, "_embedded", lambda: {"m": {"path": __file__}})
 
     assert f"Error: {said}" in refused(*arguments).stderr
@@ -176,15 +176,15 @@ def quiet(zoo: Zoo) -> Iterator[NodeProcess]:
 
 
 def test_every_loopback_address_can_be_called_by_its_name(quiet: NodeProcess) -> None:
-    """A node on 127.0.0.2 knows that this is what it is called."""
+    """A node on 127.0.0.2 lets in requests for that name."""
     assert quiet.url.startswith("http://127.0.0.2:")
     assert quiet.post("[b]m").text == "Hello, world!"
 
 
 def test_the_announcement_says_what_is_served(quiet: NodeProcess) -> None:
-    """One line a model: the URL, its name, and what it is served with; one that failed is not passed over.
+    """One line a model: the URL, its name, and its limits; a failed one has its line too.
 
-    What stands behind the threads depends on the machine.
+    The text after the threads depends on the machine.
     """
     failed = quiet.line(lambda line: line if line.startswith(f"{quiet.url}  bad") else None)
     served = quiet.line(lambda line: line if line.startswith(f"{quiet.url}  [b]m") else None)
@@ -195,7 +195,7 @@ def test_the_announcement_says_what_is_served(quiet: NodeProcess) -> None:
 
 
 def test_a_quiet_node_logs_what_went_wrong_and_no_more(quiet: NodeProcess) -> None:
-    """A request that was served is not told, one that the node could not serve is."""
+    """A served request is not logged, one that the node could not serve is."""
     served, unserved = quiet.post("[b]m"), quiet.post("bad")
     quiet.logged(request_id=unserved.headers["x-request-id"], code="infer_backend_unavailable")
 
@@ -236,8 +236,8 @@ def test_a_demo_without_a_model_that_works_fails(tmp_path: Path) -> None:
     assert done.stdout == ""
 
 
-def test_the_server_is_imported_beside_the_engines() -> None:
-    """What takes a second to import is not imported before engines have been started."""
+def test_the_server_is_imported_while_engines_load() -> None:
+    """The server takes a second to import, and is not imported before engines have been started."""
     program = "import sys, b3node.cli.node_runner; print({'litestar', 'uvicorn', 'b3node.api.app'} & {*sys.modules})"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
@@ -283,7 +283,7 @@ def test_help_starts_no_process(asked: str) -> None:
 
 
 def test_a_command_line_that_cannot_be_read_leaves_no_process_behind() -> None:
-    """What was started ahead ends with the command."""
+    """Processes started ahead end with the command."""
     result = CliRunner().invoke(main, ["serve", "--ctx", "many"])
 
     assert result.exit_code == 2
@@ -291,8 +291,8 @@ def test_a_command_line_that_cannot_be_read_leaves_no_process_behind() -> None:
     assert gc.isenabled()
 
 
-def test_what_only_some_requests_need_is_imported_behind_the_start() -> None:
-    """The judge of calls and the library behind it are not there at first, and then they are."""
+def test_modules_of_rare_requests_are_imported_after_the_start() -> None:
+    """The judge of calls and its library are not there at first, and then they are."""
     program = (
         "import sys; from b3node.cli import front; from b3node.workers import startup; late = {'jsonschema', 'b3node.grammar.judge'};"
         "print(late & {*sys.modules}); startup.warm_up(front.respond.warm_up); print(late <= {*sys.modules})"

@@ -16,15 +16,15 @@ from b3node.workers import supervisor
 ENDS = "exit 3"
 """A child that ends at once."""
 STAYS = "exec cat >/dev/null"
-"""A child that ends when its line does."""
+"""A child that ends when its socket does."""
 CLINGS = "exec sleep 600"
-"""A child that says nothing and does not mind the end of its line."""
+"""A child that sends nothing and ignores the end of its socket."""
 BABBLES = r"printf '\000\000\000\001x'; exec sleep 600"
 """A child that sends a frame which is no message."""
 
 
 def instead(monkeypatch: pytest.MonkeyPatch, script: str, *, failures: int = 0) -> list[int]:
-    """Makes supervisors start `script`, whose input and output are the line; gives the pids as they come.
+    """Makes supervisors start `script` on the socket; returns the list that its pids are added to.
 
     The first `failures` starts find no room for a process.
     """

@@ -15,7 +15,7 @@ _KEY = [ord(letter) for letter in POISON]
 
 
 def main() -> None:
-    """The process's whole life."""
+    """Runs the process's whole life."""
     start = Context.start
 
     def deadly(self: Context, plan: Any) -> None:

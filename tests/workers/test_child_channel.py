@@ -47,7 +47,7 @@ def test_messages_are_taken_one_by_one(pair) -> None:
 
 
 def test_a_front_that_closes_is_gone(pair) -> None:
-    """The end of the line is told as None, to those who wait and to those who do not."""
+    """The end of the connection is None, with waiting and without."""
     channel, front = pair
     front.close()
 
@@ -57,7 +57,7 @@ def test_a_front_that_closes_is_gone(pair) -> None:
 
 
 def test_a_child_may_go_on_talking_to_a_front_that_is_gone(pair) -> None:
-    """Sending does not raise; the child learns from its next `receive` that it is over."""
+    """Sending does not raise; the next `receive` returns None."""
     channel, front = pair
     front.close()
 
@@ -67,7 +67,7 @@ def test_a_child_may_go_on_talking_to_a_front_that_is_gone(pair) -> None:
 
 
 def test_a_front_that_is_reset_is_gone() -> None:
-    """A line that breaks is the same as one that ends."""
+    """A connection that breaks is the same as one that ends."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         front = socket.create_connection(server.getsockname())
         theirs, _ = server.accept()

@@ -24,7 +24,7 @@ def test_work_is_counted_and_waiting_is_not() -> None:
 
 @pytest.mark.parametrize("name", ["python", "a b", "a) R 1 2 3", "((("])
 def test_a_processes_name_may_be_anything(tmp_path: Path, name: str) -> None:
-    """Clients' words are in no name, but anybody may call a process what he likes."""
+    """No client's text is in a name, but a process may have any name."""
     (tmp_path / "7").mkdir()
     fields = "R 1 2 3 4 5 6 7 8 9 10 250 50 0 0 20"
     (tmp_path / "7" / "stat").write_text(f"7 ({name}) {fields}\n")

@@ -37,7 +37,7 @@ def shared(endless: Path) -> Iterator[RunningFleet]:
 
 @pytest.fixture
 def node(shared: RunningFleet) -> RunningFleet:
-    """A node whose engine is up, whatever the test before has done to it."""
+    """A node whose engine is up, also after a test that killed it."""
     shared.ready("m")
     return shared
 
@@ -61,7 +61,7 @@ def answers_again(node: RunningFleet, after: int) -> None:
 
 @pytest.mark.parametrize("death", DEATHS)
 def test_an_idle_engine_that_dies_is_replaced(node: RunningFleet, death: signal.Signals) -> None:
-    """Whatever ends an engine, the front answers 503 with `Retry-After` until there is a new one."""
+    """However an engine ends, the front answers 503 with `Retry-After` until there is a new one."""
     engine = node.engine("m")
     slay(engine, death)
 
@@ -70,7 +70,7 @@ def test_an_idle_engine_that_dies_is_replaced(node: RunningFleet, death: signal.
 
 @pytest.mark.parametrize("death", DEATHS)
 def test_a_stream_whose_engine_dies_ends_with_its_error(node: RunningFleet, death: signal.Signals) -> None:
-    """What was said so far stays said; then come `response.failed` and one `error`, and the end."""
+    """Text so far stays; then come `response.failed`, one `error`, and the end."""
     engine = node.engine("m")
     with node.stream("m") as stream:
         said = stream.until("response.output_text.delta")["delta"]
@@ -185,7 +185,7 @@ def test_an_engine_that_hangs_is_killed(impatient: RunningFleet) -> None:
 
 
 def test_an_engine_that_hangs_is_found_out_even_if_everybody_leaves(impatient: RunningFleet) -> None:
-    """The engine owes a step for what it was sent, whether or not anybody waits for it."""
+    """The engine owes a step for each message, whether or not a client waits for it."""
     engine = impatient.engine("m")
     with impatient.stream("m") as stream:
         stream.until("response.output_text.delta")
@@ -196,7 +196,7 @@ def test_an_engine_that_hangs_is_found_out_even_if_everybody_leaves(impatient: R
 
 
 def test_a_request_that_hangs_engines_is_found_out_even_if_its_client_leaves(node: RunningFleet) -> None:
-    """Who waits for an answer says nothing of what an engine was computing when it died."""
+    """An engine computes requests without clients, too, and may die of them."""
     for _ in range(2):
         engine = node.engine("m")
         with node.stream("m", "hold on") as stream:
@@ -212,7 +212,7 @@ def test_a_request_that_hangs_engines_is_found_out_even_if_its_client_leaves(nod
 
 
 def unstarted(timeouts: Timeouts) -> EngineClient:
-    """A client whose engine never starts, to be told what an engine says."""
+    """Returns a client whose engine never starts; tests send it messages."""
     order = EngineOrder(ModelConfig(path="x.gguf", queue=1, queue_seconds=1.0))
     return EngineClient("m", order, progress=lambda _m, _s: None, timeouts=timeouts)
 
@@ -287,7 +287,7 @@ async def stands_still(client: EngineClient) -> list[str]:
 
 
 def test_a_front_that_stood_still_does_not_blame_the_engine() -> None:
-    """What the engine said meanwhile is still unread, so its silence is not counted."""
+    """The engine's messages meanwhile are still unread, so its silence is not counted."""
     client = unstarted(Timeouts(silence=0.5, silence_most=0.5))
 
     assert asyncio.run(stands_still(client)) == []

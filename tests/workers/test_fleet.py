@@ -24,7 +24,7 @@ def fleet(zoo: Zoo) -> Iterator[RunningFleet]:
 
 
 def test_a_prompt_is_answered_exactly(fleet: RunningFleet) -> None:
-    """What the model says arrives, whole, with its counts, and nothing else does."""
+    """The model's answer arrives, whole, with its counts, and nothing else does."""
     answer = fleet.post("hello")
 
     assert answer.status == 200
@@ -72,7 +72,7 @@ def broken_files(hello: Path, folder: Path) -> dict[str, Path]:
 
 @pytest.fixture(scope="module")
 def broken(zoo: Zoo, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningFleet]:
-    """One model that works beside several that cannot."""
+    """One model that works and several that cannot."""
     hello = zoo.scripted(HELLO)
     models = {"hello": hello, **broken_files(hello, tmp_path_factory.mktemp("broken"))}
     models["template"] = zoo.scripted(HELLO, template="{% if %}")
@@ -84,14 +84,14 @@ BROKEN = ["empty", "garbage", "cut", "missing", "template"]
 
 
 def test_a_broken_model_leaves_the_others_alone(broken: RunningFleet) -> None:
-    """The node is up and serves what it can."""
+    """The node is up and serves the others."""
     assert broken.post("hello").text == "Hello, world."
     assert broken.get("/healthz").status == 200
 
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_model_that_cannot_be_loaded_is_unavailable(broken: RunningFleet, name: str) -> None:
-    """A model that is known but broken answers 503 with `Retry-After`, never with what the library said."""
+    """A model that is known but broken answers 503 with `Retry-After`, never with the library's message."""
     answer = broken.post(name)
 
     assert (answer.status, answer.code) == (503, "infer_backend_unavailable")
@@ -119,16 +119,14 @@ def test_a_node_with_a_broken_model_is_not_ready(broken: RunningFleet) -> None:
 
 
 def test_an_unknown_model_is_not_found(broken: RunningFleet) -> None:
-    """Only a name that nobody configured is a 404."""
+    """Only a name that is not configured is a 404."""
     answer = broken.post("other")
 
     assert (answer.status, answer.code) == (404, "model_not_available")
 
 
 def test_a_model_file_that_comes_late_is_served(zoo: Zoo, tmp_path: Path) -> None:
-    """What could not be read when the node started is read again: by the engine, and by what prepares
-    prompts.
-    """
+    """A file that was missing at the start is read again, by the engine and by the prepare workers."""
     path = tmp_path / "late.gguf"
     with running_fleet({"late": path}, timeouts=Timeouts(pause=0.2, crashes=50)) as running:
         until(lambda: running.model("late")._pool.failed, "the file is found missing")

@@ -29,7 +29,7 @@ def run(story: Callable[[], Coroutine[Any, Any, None]]) -> None:
 
 
 class Ear:
-    """Hears so many outputs, then has heard enough."""
+    """Takes so many outputs, then stops listening."""
 
     def __init__(self, enough: int) -> None:
         self.heard: list[Output] = []
@@ -47,7 +47,7 @@ async def listening(box: Mailbox, ear: Callable[[Sequence[Output]], bool]) -> as
 
 
 def test_what_waits_is_heard_first_then_everything_as_it_comes() -> None:
-    """A listener hears each output once, in order, from within the call that delivers it."""
+    """A listener gets each output once, in order, within the call that delivers it."""
 
     async def story() -> None:
         box, ear = mailbox(), Ear(4)
@@ -66,7 +66,7 @@ def test_what_waits_is_heard_first_then_everything_as_it_comes() -> None:
 
 @pytest.mark.parametrize("waiting", [0, 1])
 def test_what_comes_once_enough_is_heard_is_kept(waiting) -> None:
-    """A listener that stops, on what waited or on what came, loses nothing: the next one hears the rest."""
+    """A listener that stops, at kept outputs or at new ones, loses nothing: the next one gets the rest."""
 
     async def story() -> None:
         box, ear = mailbox(), Ear(1)
@@ -84,7 +84,7 @@ def test_what_comes_once_enough_is_heard_is_kept(waiting) -> None:
 
 
 def test_what_a_listener_raises_is_raised_where_it_listens() -> None:
-    """Whoever delivers hears nothing of it, and what comes after is kept."""
+    """The delivery does not raise, and later outputs are kept."""
 
     def bad(outputs: Sequence[Output]) -> bool:
         raise ValueError(outputs)
@@ -103,7 +103,7 @@ def test_what_a_listener_raises_is_raised_where_it_listens() -> None:
 
 @pytest.mark.parametrize("early", [False, True])
 def test_the_end_of_the_engine_is_heard_behind_what_it_had_sent(early) -> None:
-    """A listener is told that nothing more comes only once it has heard all there was."""
+    """A listener gets the failure only after all outputs before it."""
 
     async def story() -> None:
         box, ear = mailbox(), Ear(9)
@@ -125,7 +125,7 @@ def test_the_end_of_the_engine_is_heard_behind_what_it_had_sent(early) -> None:
 
 
 def test_a_listener_that_is_cancelled_hears_no_more() -> None:
-    """What comes after is kept for whoever asks next."""
+    """Later outputs are kept for the next reader."""
 
     async def story() -> None:
         box, ear = mailbox(), Ear(9)

@@ -49,7 +49,7 @@ def test_messages_go_both_ways_in_order(loop: Callable[[], asyncio.AbstractEvent
 def test_what_is_no_message_closes_the_link(
     loop: Callable[[], asyncio.AbstractEventLoop], data: bytes
 ) -> None:
-    """Bytes that do not decode, or announce too much, end the line; nothing is raised at the front."""
+    """Bytes that do not decode, or announce too much, close the channel; nothing is raised in the front."""
     raised: list[object] = []
 
     async def main() -> None:
@@ -67,7 +67,7 @@ def test_what_is_no_message_closes_the_link(
 
 
 def test_nothing_is_sent_to_a_child_that_is_gone() -> None:
-    """Its end is told by `closed`, not by an error where somebody happens to send."""
+    """Its end is reported by `closed`, not by an error in `send`."""
 
     async def main() -> None:
         ours, theirs = socket.socketpair()

@@ -31,14 +31,14 @@ def node(zoo: Zoo, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunningFleet]:
 
 
 def persistent(node: RunningFleet, text: str, tokens: int) -> Answer:
-    """The answer to a client that comes back as long as it is told when to."""
+    """Returns the last answer to a client that comes back as often as `Retry-After` says."""
     while (answer := node.post("m", text, max_output_tokens=tokens)).status == 503:
         time.sleep(0.05)
     return answer
 
 
 def test_a_request_that_ends_its_engine_is_not_tried_a_third_time(node: RunningFleet) -> None:
-    """It hears 503 and when to come back, twice; then that it is refused. Others are served as ever."""
+    """It gets 503 with `Retry-After` twice; then a refusal. Others are served as before."""
     first = node.engine("m")
     told = [node.post("m", POISON)]
     second = node.engine("m")
@@ -58,7 +58,7 @@ def test_a_request_that_ends_its_engine_is_not_tried_a_third_time(node: RunningF
 
 
 def test_one_such_request_does_not_take_a_model_down(node: RunningFleet) -> None:
-    """Whoever is computed beside it, and comes back with it each time, is served in the end, and it is
+    """A request computed with it, and sent again with it each time, is served in the end, and it is
     not.
     """
     with ThreadPoolExecutor() as clients:

@@ -27,7 +27,7 @@ HOLDS_UP = (
     "{%- elif text | length == 70 -%}{{ ('x' * (text | length * 100000000)) | length }}"
     "{%- endif -%}{{ text }}"
 )
-"""Writes what it is told, but never comes to an end with 60 characters, and takes 7 GB for 70."""
+"""Writes its input, but never ends with 60 characters, and takes 7 GB for 70."""
 NEVER_READY = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
 ENDLESS, HUGE = "x" * 60, "x" * 70
 
@@ -37,7 +37,7 @@ def saying(text: str) -> Request:
 
 
 def text_of(prepared: Prepared) -> str:
-    """What a prompt of single bytes says; the tiny models' first 256 tokens are the bytes."""
+    """Returns the text of a prompt of single bytes; the tiny models' first 256 tokens are the bytes."""
     return bytes(np.frombuffer(prepared.tokens, np.int32).tolist()).decode()
 
 
@@ -86,7 +86,7 @@ def model(zoo: Zoo) -> Path:
 
 
 def test_a_worker_writes_and_tokenizes(model: Path) -> None:
-    """A request comes back as the tokens of what the template wrote."""
+    """A request comes back as the tokens of the template's text."""
 
     async def main() -> None:
         async with pool(model, Timeouts()) as workers:
@@ -101,7 +101,7 @@ def test_a_worker_writes_and_tokenizes(model: Path) -> None:
 
 
 def test_a_worker_that_is_killed_takes_only_its_request_with_it(model: Path) -> None:
-    """The request that it was at fails and may be tried again; the one behind it is served by the next
+    """Its request fails and may be sent again; the following one is served by the next
     worker.
     """
 
@@ -152,7 +152,7 @@ def test_a_request_that_ends_its_worker_again_is_refused(model: Path) -> None:
 def test_a_request_over_its_budget_is_refused_and_its_worker_replaced(
     model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The client hears that its input is to blame; the next request finds a new worker, which was started at
+    """The client gets an error about its input; the next request finds a new worker, which was started at
     once and not after the pause for crashes.
     """
     monkeypatch.setattr(prepare_pool, "_MAX_PAUSE_SECONDS", 3600.0)
@@ -171,7 +171,7 @@ def test_a_request_over_its_budget_is_refused_and_its_worker_replaced(
 
 
 def test_a_request_that_the_machine_has_no_time_for_is_told_to_come_back(model: Path) -> None:
-    """A worker that is not let compute says nothing about the input: the client hears 503 and when to try
+    """A worker that is not let compute says nothing about the input: the client gets 503 and when to try
     again, and the next one finds a new worker.
     """
 
@@ -200,7 +200,7 @@ async def patiently(workers: PreparePool, text: str) -> Prepared:
 
 
 def test_a_worker_that_waits_for_the_machine_is_waited_for(model: Path) -> None:
-    """What counts is what it has computed, however long that lasts."""
+    """CPU time counts, however long the wait for it lasts."""
 
     async def main() -> None:
         async with pool(model, Timeouts(prepare=0.5, prepare_starved=1000.0)) as workers:
@@ -277,7 +277,7 @@ def test_a_template_that_takes_only_some_requests_prepares_prompts(zoo: Zoo) -> 
 
 
 def test_a_large_request_has_a_larger_budget(model: Path) -> None:
-    """Every megabyte buys time, whatever part of the request it is in."""
+    """Every megabyte adds time, in any part of the request."""
 
     async def main() -> None:
         async with pool(model, Timeouts(prepare=0.0, prepare_megabyte=60_000.0)) as workers:
@@ -287,7 +287,7 @@ def test_a_large_request_has_a_larger_budget(model: Path) -> None:
 
 
 def test_a_request_over_the_memory_is_refused(model: Path) -> None:
-    """A worker's memory is bounded, so what needs more fails alone, and the worker goes on."""
+    """A worker's memory is bounded, so a request that needs more fails alone, and the worker goes on."""
 
     async def main() -> None:
         async with pool(model, Timeouts(prepare=60.0)) as workers:
@@ -302,7 +302,7 @@ def test_a_request_over_the_memory_is_refused(model: Path) -> None:
 
 
 def test_a_client_that_leaves_does_not_free_a_busy_worker(model: Path) -> None:
-    """The next request waits until the worker has answered, so nobody gets somebody else's prompt."""
+    """The next request waits until the worker has answered, so no client gets another one's prompt."""
 
     async def main() -> None:
         async with pool(model, Timeouts(prepare=60.0, pause=0.0)) as workers:
@@ -321,7 +321,7 @@ def test_a_client_that_leaves_does_not_free_a_busy_worker(model: Path) -> None:
 
 
 def test_waiting_for_a_worker_is_bounded(model: Path) -> None:
-    """Whoever cannot be taken in time is told to come back."""
+    """A request that finds no worker in time is answered with a time to come back."""
 
     async def main() -> None:
         async with pool(model, Timeouts(prepare=60.0, worker=0.1)) as workers:
@@ -379,7 +379,7 @@ def test_a_template_that_does_not_end_fails_the_model(zoo: Zoo) -> None:
 
 
 def test_a_bug_in_preparing_is_told_as_one(model: Path) -> None:
-    """What a worker says of a bug is raised, for the log; it costs one request and not the worker."""
+    """A worker's report of a bug is raised, for the log; it costs one request and not the worker."""
 
     async def main() -> None:
         async with pool(model, Timeouts(prepare=60.0)) as workers:

@@ -39,14 +39,14 @@ def answer(error: Exception) -> object:
 
 
 def test_a_refusal_crosses_the_line_as_it_is() -> None:
-    """Code, words and path are the client's to hear."""
+    """Code, message and path go to the client."""
     refusal = Refusal("context_length_exceeded", "Too long.", param="input")
 
     assert answer(refusal) == RequestRefused("context_length_exceeded", "Too long.", "input")
 
 
 def test_a_lack_of_memory_is_the_requests_fault() -> None:
-    """The worker's memory is bounded by its parent, so whoever exceeds it asked for too much."""
+    """The worker's memory is bounded by its parent, so a request that exceeds it asked for too much."""
     refused = answer(MemoryError())
 
     assert isinstance(refused, RequestRefused)
@@ -54,7 +54,7 @@ def test_a_lack_of_memory_is_the_requests_fault() -> None:
 
 
 def test_a_bug_is_told_with_its_trace_and_survived() -> None:
-    """Anything else is ours; the front logs it and tells the client nothing but the request's id."""
+    """Anything else is a bug; the front logs it and gives the client only the request's id."""
     broke = answer(KeyError("lost"))
 
     assert isinstance(broke, PrepareCrashed)
@@ -85,7 +85,7 @@ def test_a_worker_that_cannot_load_ends(tmp_path: Path) -> None:
 
 
 def test_a_worker_that_breaks_while_it_loads_ends() -> None:
-    """A message that is no order is not waited behind."""
+    """After a message that is no order the child ends."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
         ours.sendall(frame(b"\xc1"))

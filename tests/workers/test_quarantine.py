@@ -8,12 +8,12 @@ POISON, OTHER, THIRD = b"poison", b"other", b"third"
 
 
 def died(quarantine: Quarantine, *rounds: set[bytes]) -> list[bytes | None]:
-    """Who is found guilty at each of several deaths."""
+    """Returns the culprit of each of several deaths."""
     return [quarantine.record_death(computed, 0.0) for computed in rounds]
 
 
 def test_the_only_request_of_two_deaths_is_guilty() -> None:
-    """It is refused from then on, and all others go free."""
+    """It is refused from then on, and all others are admitted."""
     quarantine = Quarantine()
 
     assert died(quarantine, {POISON}, {POISON}) == [None, POISON]
@@ -22,7 +22,7 @@ def test_the_only_request_of_two_deaths_is_guilty() -> None:
 
 
 def test_the_only_common_request_of_two_deaths_is_guilty() -> None:
-    """What was in one of them alone is not."""
+    """A request of one of them alone is not."""
     quarantine = Quarantine()
 
     assert died(quarantine, {POISON, OTHER}, {THIRD, POISON}) == [None, POISON]
@@ -30,7 +30,7 @@ def test_the_only_common_request_of_two_deaths_is_guilty() -> None:
 
 
 def test_where_two_explain_both_deaths_neither_is_guilty_but_each_is_tried_without_the_other() -> None:
-    """The next death tells which of them it was."""
+    """The next death decides between them."""
     quarantine = Quarantine()
 
     assert died(quarantine, {POISON, OTHER}, {POISON, OTHER}) == [None, None]
@@ -41,7 +41,7 @@ def test_where_two_explain_both_deaths_neither_is_guilty_but_each_is_tried_witho
 
 
 def test_an_answer_clears() -> None:
-    """What was computed to its end is not what kills, and its earlier deaths are not held against it."""
+    """A request computed to its end is no culprit, and its earlier deaths are forgotten."""
     quarantine = Quarantine()
     died(quarantine, {POISON})
     quarantine.clear(POISON)
@@ -50,7 +50,7 @@ def test_an_answer_clears() -> None:
 
 
 def test_a_request_that_comes_twice_is_one() -> None:
-    """The same one beside itself explains nothing else."""
+    """A request and its copy are no two suspects."""
     quarantine = Quarantine()
     died(quarantine, {POISON, OTHER}, {POISON, OTHER})
 
@@ -116,7 +116,7 @@ def test_a_request_that_kills_whenever_it_is_computed_is_found_out_by_its_third_
 
 
 def test_what_is_remembered_is_bounded() -> None:
-    """Whoever sends ever new requests into dying engines fills no memory."""
+    """Ever new requests to dying engines fill no memory."""
     quarantine = Quarantine()
     for number in range(2 * MAX_REQUESTS):
         quarantine.record_death({number.to_bytes(4, "big")}, 0.0)

@@ -40,8 +40,8 @@ def shared(endless: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 def test_children_die_with_their_parent(node: NodeProcess) -> None:
-    """A front that is killed leaves no process behind: neither an engine in the middle of a stream, nor a
-    child that hangs and cannot see the end of its line.
+    """A front that is killed leaves no process: neither an engine in the middle of a stream, nor a child that
+    hangs and cannot see that its socket closed.
     """
     pids = children(node.pid)
     assert sorted(pids) == ["engine 0", "prepare 0"]
@@ -55,8 +55,8 @@ def test_children_die_with_their_parent(node: NodeProcess) -> None:
 
 
 def test_an_interrupt_drains(node: NodeProcess) -> None:
-    """Ctrl-C reaches the front alone: what is under way is finished, new requests are turned away, and all is
-    gone in the end, without a word of a traceback.
+    """Ctrl-C reaches the front alone: requests in flight are finished, new ones are refused, and all processes
+    end, without a traceback.
     """
     pids = children(node.pid)
     with node.stream("m", max_output_tokens=300) as stream:
@@ -81,9 +81,7 @@ def test_an_interrupt_drains(node: NodeProcess) -> None:
 
 
 def test_a_second_interrupt_ends_everything_at_once(node: NodeProcess) -> None:
-    """Who does not want to wait need not: the stream ends with its error, the children end, nothing
-    complains.
-    """
+    """The stream ends with its error, the children end, and there is no traceback."""
     pids = children(node.pid)
     with node.stream("m") as stream:
         stream.until("response.output_text.delta")
@@ -140,9 +138,7 @@ def test_a_child_without_its_parent_does_not_start() -> None:
 
 
 def test_a_child_that_was_started_ahead_is_handed_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever starts such a child first gets it, the next one gets one of its own; other variables, another
-    child.
-    """
+    """The first `spawn` takes it, the next one starts another; other variables are another child."""
     monkeypatch.setattr(spawning, "_ahead", {})
     spawn_ahead("b3node.workers.prepare_process")
     (ready,) = (process.pid for process, _ in spawning._ahead.values())
@@ -159,8 +155,8 @@ def test_a_child_that_was_started_ahead_is_handed_out_once(monkeypatch: pytest.M
     assert [process.pid == ready for process, _ in started] == [False, True, False]
 
 
-def test_children_that_nobody_took_are_gone_behind_their_context() -> None:
-    """A command that is refused after all leaves no process behind."""
+def test_children_that_were_not_taken_end_with_the_context() -> None:
+    """A command that is refused leaves no process."""
     with prestart():
         pids = [process.pid for process, _ in spawning._ahead.values()]
 

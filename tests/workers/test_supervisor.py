@@ -19,7 +19,7 @@ class Word(msgspec.Struct, frozen=True):
 
 
 class Watched:
-    """A supervisor, and what it said of its child."""
+    """A supervisor with the ends of its child."""
 
     def __init__(self, backoff: Backoff, load_within: float | None = None) -> None:
         self.ends: asyncio.Queue[bool] = asyncio.Queue()
@@ -45,7 +45,7 @@ def at_once(most: int | None = None) -> Backoff:
 
 
 def test_a_child_that_ends_is_started_again_until_it_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each end is told, with whether there will be another start; after the last one there is none."""
+    """Each end is reported, with whether there will be another start; after the last one there is none."""
     pids = instead(monkeypatch, ENDS)
 
     async def main() -> list[bool]:
@@ -104,7 +104,7 @@ def test_a_child_that_was_ready_in_time_lives_on(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_child_that_sends_nonsense_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bytes that are no message end the line, and the child with it; the front does not care which bytes."""
+    """Bytes that are no message close the channel, and the child ends with it."""
     monkeypatch.setattr(supervisor, "GRACE_SECONDS", 0.1)
     pids = instead(monkeypatch, BABBLES)
 
@@ -119,7 +119,7 @@ def test_a_child_that_sends_nonsense_is_replaced(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("script", [STAYS, CLINGS])
 def test_a_stopped_child_is_gone(monkeypatch: pytest.MonkeyPatch, script: str) -> None:
-    """Stopping ends every child, also one that does not mind the end of its line; nothing is started
+    """Stopping ends every child, also one that ignores the end of its socket; nothing is started
     again.
     """
     monkeypatch.setattr(supervisor, "GRACE_SECONDS", 0.1)
