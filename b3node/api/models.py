@@ -9,7 +9,6 @@ from litestar import MediaType, Response
 from litestar.enums import HttpMethod
 from litestar.handlers import HTTPRouteHandler
 
-from b3node.contract.capabilities import THIS_VERSION
 from b3node.prompt.traits import Traits
 from b3node.service.node import Node
 from b3node.workers.served_model import ModelState, ServedModel
@@ -59,9 +58,9 @@ class ModelExtension(msgspec.Struct, frozen=True):
     max_request_bytes: int
     supports_reasoning: bool | None
     found: FoundSupport | None
-    supports_images: bool = THIS_VERSION.images
-    supports_tools: bool = THIS_VERSION.tools
-    supports_formats: bool = THIS_VERSION.formats
+    supports_images: bool = False
+    supports_tools: bool = True
+    supports_formats: bool = True
 
 
 class ModelObject(msgspec.Struct, frozen=True):
@@ -99,7 +98,7 @@ def models_route(node: Node) -> HTTPRouteHandler:
 def _model(model: ServedModel) -> ModelObject:
     context = None if model.facts is None else model.facts.n_ctx
     found = None if model.traits is None else _found_support(model.traits)
-    reasons = None if found is None else found.reasoning.supported and THIS_VERSION.reasoning
+    reasons = None if found is None else found.reasoning.supported
     extension = ModelExtension(model.state, context, model.max_request_bytes, reasons, found)
     return ModelObject(model.id, model.created, extension)
 

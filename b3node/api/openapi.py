@@ -18,8 +18,9 @@ from b3node import __version__
 from b3node.api import models, responses
 from b3node.api.models import ModelList
 from b3node.api.probes import HEALTHZ, READYZ, Alive
-from b3node.api.request_schema import REQUEST_SCHEMAS, Schema
+from b3node.api.request_schema import REQUEST_SCHEMAS
 from b3node.contract.events import Event
+from b3node.contract.json_schema import JsonSchema
 from b3node.contract.response import ErrorBody, Response
 from b3node.errors import HTTP
 from b3node.service.health import Readiness
@@ -42,7 +43,7 @@ _REFUSALS: Final = {
 _EXTRA_HEADERS: Final = {405: ("Allow",), 503: ("Retry-After",)}
 
 
-def document() -> Schema:
+def document() -> JsonSchema:
     """The whole document, as JSON values."""
     return {
         "openapi": "3.1.0",
@@ -69,18 +70,18 @@ def openapi_route() -> HTTPRouteHandler:
     return openapi
 
 
-def _ref(name: str, kind: str = "schemas") -> Schema:
+def _ref(name: str, kind: str = "schemas") -> JsonSchema:
     return {"$ref": f"#/components/{kind}/{name}"}
 
 
-def _schemas() -> Schema:
+def _schemas() -> JsonSchema:
     types = [Response, ErrorBody, ModelList, Alive, Readiness]
     _, answers = msgspec.json.schema_components(types, ref_template=_REF)
     (event,), events = msgspec.json.schema_components([Event], ref_template=_REF)
     return {**REQUEST_SCHEMAS, **answers, **events, "StreamEvent": event}
 
 
-def _headers() -> Schema:
+def _headers() -> JsonSchema:
     return {
         "x-request-id": {
             "description": "The id of this answer, new for each; a client's own is ignored.",
@@ -104,20 +105,20 @@ def _headers() -> Schema:
     }
 
 
-def _common(*more: str) -> Schema:
+def _common(*more: str) -> JsonSchema:
     return {name: _ref(name, "headers") for name in ("x-request-id", "Server-Timing", *more)}
 
 
-def _json(schema: Schema) -> Schema:
+def _json(schema: JsonSchema) -> JsonSchema:
     return {"application/json": {"schema": schema}}
 
 
-def _failures() -> Schema:
+def _failures() -> JsonSchema:
     """One answer a status: the error body, and which codes come with it."""
     return {f"Error{status}": _failure(status, text) for status, text in _REFUSALS.items()}
 
 
-def _failure(status: int, text: str) -> Schema:
+def _failure(status: int, text: str) -> JsonSchema:
     codes = ", ".join(f"`{code}`" for code, (of, _) in HTTP.items() if of == status)
     return {
         "description": f"{text} Codes: {codes}.",
@@ -126,7 +127,7 @@ def _failure(status: int, text: str) -> Schema:
     }
 
 
-def _paths() -> Schema:
+def _paths() -> JsonSchema:
     return {
         **{path: _endpoint(path) for path in responses.PATHS},
         **{path: _list(path) for path in models.PATHS},
@@ -136,7 +137,7 @@ def _paths() -> Schema:
     }
 
 
-def _endpoint(path: str) -> Schema:
+def _endpoint(path: str) -> JsonSchema:
     answer = {
         "description": "The response, or with `stream: true` its events: each is one `StreamEvent` behind "
         "`data: `, the last one `response.completed`, `response.incomplete`, or `response.failed` and `error`. "
@@ -147,7 +148,7 @@ def _endpoint(path: str) -> Schema:
             "text/event-stream": {"schema": {"type": "string"}, "x-event-schema": _ref("StreamEvent")},
         },
     }
-    operation: Schema = {
+    operation: JsonSchema = {
         "operationId": "createResponse" if path == responses.PATHS[0] else "createResponseAlias",
         "summary": "Create a response.",
         "requestBody": {"required": True, "content": _json(_ref("CreateResponse"))},
@@ -156,22 +157,22 @@ def _endpoint(path: str) -> Schema:
     return {"post": operation}
 
 
-def _error(status: int) -> Schema:
+def _error(status: int) -> JsonSchema:
     return _ref(f"Error{status}", "responses")
 
 
-def _list(path: str) -> Schema:
+def _list(path: str) -> JsonSchema:
     name = "listModels" if path == models.PATHS[0] else "listModelsAlias"
     return _get(name, "The served models, whatever their state.", _ref("ModelList"))
 
 
-def _get(name: str, summary: str, schema: Schema, more: Schema | None = None) -> Schema:
+def _get(name: str, summary: str, schema: JsonSchema, more: JsonSchema | None = None) -> JsonSchema:
     answer = {"description": summary, "headers": _common(), "content": _json(schema)}
     answers = {"200": answer, **{str(status): _error(status) for status in (403, 405, 500)}, **(more or {})}
     return {"get": {"operationId": name, "summary": summary, "responses": answers}}
 
 
-def _readyz() -> Schema:
+def _readyz() -> JsonSchema:
     unready = {
         "description": "A model does not decode, or the node is shutting down.",
         "headers": _common("Retry-After"),

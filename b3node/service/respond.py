@@ -17,17 +17,17 @@ from typing import Final, Protocol
 
 import msgspec
 
-from b3node.contract.capabilities import refuse_unsupported
 from b3node.contract.decode import decode_request
 from b3node.contract.encode import response_body, sse_frame
 from b3node.contract.events import Event
+from b3node.contract.refused import refuse_images
 from b3node.contract.request import FunctionTool, Request
 from b3node.engine.messages import Finished, Sampling, Token
 from b3node.errors import Refusal, busy
 from b3node.events.fold import Fold
 from b3node.events.initial_response import begin
 from b3node.ids import new_response_id
-from b3node.parse.call import CallJudge
+from b3node.parse.call import ArgumentsJudge
 from b3node.parse.reader import parser_of
 from b3node.prompt.prepared import Prepared
 from b3node.service import log
@@ -133,7 +133,7 @@ async def respond(node: Node, in_flight: InFlight, body: bytes) -> Reply:
         _note(record, request)
         model = node.model(request.model)
         _check_size(size, model.max_request_bytes)
-        refuse_unsupported(request)
+        refuse_images(request)
         model.require_ready()
     with record.timing.phase("prepare"):
         prepared = await in_flight.wait(partial(model.prepare, request))
@@ -185,7 +185,7 @@ def _output_processor(node: Node, record: Record, request: Request, prepared: Pr
     return OutputProcessor(node, record, initial, parser, prompt_tokens=prepared.prompt_tokens)
 
 
-def _judge(tools: Sequence[FunctionTool]) -> CallJudge:
+def _judge(tools: Sequence[FunctionTool]) -> ArgumentsJudge:
     """Returns the judge of a request's calls."""
     if not tools:
         return lambda *_: False

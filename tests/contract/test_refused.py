@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from b3node.contract import refused as module
+from b3node.contract import unsupported
 from b3node.contract.decode import decode_request
-from b3node.contract.refused import Refused, refusal_of, survey
-from b3node.errors import MAX_MESSAGE
-from tests.contract.bodies import CALL, FULL, KINDS, OUTPUT, PNG, TOOL, USER, answer, encoded, refused
+from b3node.contract.refused import refusal_of, refuse_images, survey
+from b3node.contract.unsupported import RefusedEntry
+from b3node.errors import MAX_MESSAGE, Refusal
+from tests.contract.bodies import CALL, FULL, KINDS, OUTPUT, PNG, SCHEMA, TOOL, USER, answer, encoded, refused
 
 
 def part(**fields: Any) -> list[Any]:
@@ -75,7 +76,7 @@ def part(**fields: Any) -> list[Any]:
     ids=lambda value: repr(value)[:60],
 )
 def test_what_the_node_does_not_do_is_unsupported(parameters: dict[str, Any], param: str) -> None:
-    """Refused parameters, values, tools, items and parts answer `unsupported_parameter` with their path."""
+    """RefusedEntry parameters, values, tools, items and parts answer `unsupported_parameter` with their path."""
     assert answer(encoded(**parameters)) == ("unsupported_parameter", param)
 
 
@@ -149,18 +150,18 @@ def test_a_clients_own_name_stays_harmless(name: str) -> None:
 
 
 ADVICE = [
-    *(module._TOOL_ADVICE | module._ITEM_ADVICE | module._PART_ADVICE).values(),
-    *(module._STATELESS, module._FUNCTIONS_ONLY),
+    *(unsupported.TOOL_ADVICE | unsupported.ITEM_ADVICE | unsupported.PART_ADVICE).values(),
+    *(unsupported.STATELESS_ADVICE, unsupported.FUNCTIONS_ADVICE),
 ]
 ENTRIES = st.builds(
-    Refused, st.text("pq[0].", min_size=1, max_size=40), st.text("xyz", min_size=1, max_size=80)
+    RefusedEntry, st.text("pq[0].", min_size=1, max_size=40), st.text("xyz", min_size=1, max_size=80)
 )
 
 
 @given(st.lists(ENTRIES, max_size=40), ENTRIES, st.sampled_from(ADVICE))
-def test_the_first_advice_always_fits(others: list[Refused], entry: Refused, advice: str) -> None:
+def test_the_first_advice_always_fits(others: list[RefusedEntry], entry: RefusedEntry, advice: str) -> None:
     """However many entries a message lists, the first advice is not dropped for want of room."""
-    entries = [*others, Refused(entry.path, entry.what, advice)]
+    entries = [*others, RefusedEntry(entry.path, entry.what, advice)]
     refusal = refusal_of(entries)
     assert refusal.message.endswith(advice)
     assert refusal.param == entries[0].path
@@ -186,3 +187,48 @@ def test_null_is_accepted_where_only_null_is() -> None:
     """The parameters that the contract lists as null only may be sent as null."""
     names = ("previous_response_id", "conversation", "prompt", "top_logprobs", "max_tool_calls", "background")
     assert decode_request(encoded(**dict.fromkeys(names)))  # type: ignore[truthy-bool] # it does not raise
+
+
+PICTURE = {"type": "input_image", "image_url": PNG}
+
+
+@pytest.mark.parametrize(
+    ("items", "param"),
+    [
+        ([USER, {"role": "user", "content": [PICTURE]}], "input[1].content[0].image_url"),
+        ([CALL, {**OUTPUT, "output": [PICTURE]}], "input[1].output[0].image_url"),
+    ],
+)
+def test_images_are_not_served_yet(items: list[Any], param: str) -> None:
+    """An image is decoded, then refused as `unsupported_parameter` at its wire path."""
+    with pytest.raises(Refusal) as caught:
+        refuse_images(decode_request(encoded(input=items)))
+    assert (caught.value.code, caught.value.param) == ("unsupported_parameter", param)
+
+
+def test_all_images_are_named_at_once() -> None:
+    """One message names the place of each image."""
+    with pytest.raises(Refusal) as caught:
+        refuse_images(decode_request(encoded(**FULL)))
+    assert caught.value.message == (
+        "This node does not serve this yet: "
+        "images (input[0].content[1].image_url, input[5].output[1].image_url)."
+    )
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"tools": [TOOL], "tool_choice": "required"},
+        {"tools": [TOOL], "tool_choice": {"type": "function", "name": "f"}},
+        {"text": {"format": {"type": "json_object"}}},
+        {"text": {"format": {"type": "json_schema", "name": "a", "schema": SCHEMA}}},
+        {"reasoning": {"effort": "xhigh"}},
+        {"input": [USER, {"type": "reasoning", "content": [{"type": "reasoning_text", "text": "x"}]}]},
+    ],
+    ids=repr,
+)
+def test_requests_without_images_are_served(parameters: dict[str, Any]) -> None:
+    """Function tools, answer formats, reasoning and its history are not refused."""
+    refuse_images(decode_request(encoded(**parameters)))
