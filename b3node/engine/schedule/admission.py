@@ -21,6 +21,7 @@ from b3node.engine.schedule.sequence import Sequence
 from b3node.engine.schedule.sliding_window import SlidingWindows
 from b3node.engine.schedule.slots import Slots
 from b3node.engine.schedule.step_report import StepReport
+from b3node.spans import ImageSpan, PromptSpan, TextSpan
 
 FOLLOWER_GRACE_SECONDS: Final = 1.0
 """Seconds that a follower may still wait for a slot once its leader has computed the shared prefix."""
@@ -39,6 +40,7 @@ class Admission:
         waiting: the queue that they leave.
         windows: the cells of sliding windows.
         report: is given the sequences that start.
+        n_vocab: ids of the vocabulary.
     """
 
     def __init__(
@@ -49,6 +51,8 @@ class Admission:
         waiting: Queue,
         windows: SlidingWindows,
         report: StepReport,
+        *,
+        n_vocab: int,
     ) -> None:
         self._limits = limits
         self._cache = cache
@@ -57,6 +61,18 @@ class Admission:
         self._waiting = waiting
         self._windows = windows
         self._report = report
+        self._n_vocab = n_vocab
+
+    def is_computable(self, prompt: tuple[PromptSpan, ...], cells: int) -> bool:
+        """Returns whether a prompt of `cells` fits, ends with text, and has no unknown token or image."""
+        fits = 0 < cells < self._limits.n_ctx and isinstance(prompt[-1], TextSpan)
+        return fits and all(map(self._is_known, prompt))
+
+    def _is_known(self, span: PromptSpan) -> bool:
+        if isinstance(span, ImageSpan):
+            return 0 < span.cells <= self._limits.image_cells
+        tokens = np.frombuffer(span.tokens, np.int32)
+        return bool(tokens.size and tokens.min() >= 0 and tokens.max() < self._n_vocab)
 
     def admit(self, now: float) -> int:
         """Admits sequences while there is room. Returns how many.

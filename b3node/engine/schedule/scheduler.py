@@ -25,9 +25,6 @@ holds exactly the tokens it has computed; promised cells never exceed those that
 from __future__ import annotations
 
 from collections import abc
-from typing import Final
-
-import numpy as np
 
 from b3node.engine.cache.eviction import EvictionPolicy
 from b3node.engine.cache.host_cache import HostCache
@@ -40,6 +37,7 @@ from b3node.engine.sampling.constraint import Constraint
 from b3node.engine.sampling.sampler import NoToken
 from b3node.engine.schedule.admission import Admission
 from b3node.engine.schedule.chunking import Chunker
+from b3node.engine.schedule.lifecycle import Lifecycle
 from b3node.engine.schedule.queue import Queue
 from b3node.engine.schedule.sequence import Sequence
 from b3node.engine.schedule.sliding_window import SlidingWindows
@@ -47,10 +45,6 @@ from b3node.engine.schedule.slots import Slots
 from b3node.engine.schedule.step_report import StepReport
 from b3node.engine.schedule.token_budget import MeasuredStep, TokenBudget
 from b3node.engine.speculation.drafter import Drafter, DrafterFactory
-from b3node.spans import ImageSpan, PromptSpan, TextSpan
-
-RESUME_RESERVE_TOKENS: Final = 256
-"""Tokens that a paused sequence is promised on top of those it has, when it comes back."""
 
 
 class Scheduler:
@@ -81,8 +75,11 @@ class Scheduler:
         self._slots = Slots(limits.slots, self.cache)
         self.running = self._slots.running
         self._report = StepReport()
+        self._lifecycle = Lifecycle(limits, self.cache, self._slots, self.waiting, self._report)
         windows = SlidingWindows(limits, self.cache)
-        self._admission = Admission(limits, self.cache, self._slots, self.waiting, windows, self._report)
+        self._admission = Admission(
+            limits, self.cache, self._slots, self.waiting, windows, self._report, n_vocab=len(pieces)
+        )
         self._eviction = EvictionPolicy(limits, self.cache)
         self._span_index = SpanIndex()
         self._chunker = Chunker(limits, token_budget, windows, eog)
@@ -122,7 +119,7 @@ class Scheduler:
             special_pieces=special_pieces,
         )
         lacks_constraint = constraint is None and (submit.grammar is not None or submit.outline is not None)
-        if lacks_constraint or not self._is_computable(submit.prompt, sequence.prompt):
+        if lacks_constraint or not self._admission.is_computable(submit.prompt, sequence.prompt):
             self._report.finished(sequence, "failed")
         elif self.waiting.full:
             self._report.finished(sequence, "capacity")
@@ -132,22 +129,11 @@ class Scheduler:
                 sequence.drafter = self._drafts.make(kind, sequence.known)
             self.waiting.append(sequence)
 
-    def _is_computable(self, prompt: tuple[PromptSpan, ...], cells: int) -> bool:
-        """Returns whether a prompt of `cells` fits, ends with text, and has no unknown token or image."""
-        fits = 0 < cells < self.limits.n_ctx and isinstance(prompt[-1], TextSpan)
-        return fits and all(map(self._is_known, prompt))
-
-    def _is_known(self, span: PromptSpan) -> bool:
-        if isinstance(span, ImageSpan):
-            return 0 < span.cells <= self.limits.image_cells
-        tokens = np.frombuffer(span.tokens, np.int32)
-        return bool(tokens.size and tokens.min() >= 0 and tokens.max() < len(self._pieces))
-
     def cancel(self, request: int) -> None:
         """Ends a waiting or running sequence; unknown ids are ignored."""
         for sequence in (*self.waiting, *self.running.values()):
             if sequence.id == request:
-                self._finish(sequence, "cancelled")
+                self._lifecycle.finish(sequence, "cancelled")
                 return
 
     # -- one step ------------------------------------------------------------------------------------
@@ -184,7 +170,7 @@ class Scheduler:
     def _expire(self, now: float) -> None:
         """Ends the sequences that have waited as long as they may."""
         for sequence in self.waiting.expired(now):
-            self._finish(sequence, "capacity")
+            self._lifecycle.finish(sequence, "capacity")
 
     def _admit(self, now: float) -> bool:
         """Admits waiting sequences. Returns whether one has entered."""
@@ -222,7 +208,7 @@ class Scheduler:
         if len(self.running) < 2:
             return False
         grown = [slot for slot, s in self.running.items() if len(s.known) > s.reserve]
-        self._pause(max(grown or self.running, key=lambda slot: self.running[slot].arrived))
+        self._lifecycle.pause(max(grown or self.running, key=lambda slot: self.running[slot].arrived))
         return True
 
     # -- its outcome ---------------------------------------------------------------------------------
@@ -258,14 +244,14 @@ class Scheduler:
                 broken.append(sequence)
         self.cache.total = max(self.cache.total, min(self.cache.used, self.limits.cells))  # seen to fit
         if broken:
-            self._recompute(broken)
+            self._lifecycle.recompute(broken)
         if not plan.copies:
             self._measured = MeasuredStep(prompt_tokens, plan.tokens - prompt_tokens, seconds)
         return self._step(seconds, prompt_tokens)
 
     def on_decode_error(self, plan: Plan) -> Step:
         """Takes in that the step failed half-way: nothing that the cache holds can be relied on."""
-        self._recompute([self.running[chunk.slot] for chunk in plan.chunks])
+        self._lifecycle.recompute([self.running[chunk.slot] for chunk in plan.chunks])
         return self._step()
 
     def on_cache_full(self, plan: Plan) -> Step:
@@ -283,9 +269,9 @@ class Scheduler:
             while self._slots.evict_next():
                 pass
         elif len(plan.chunks) > 1:
-            self._pause(youngest)
+            self._lifecycle.pause(youngest)
         else:
-            self._finish(self.running[youngest], "capacity")
+            self._lifecycle.finish(self.running[youngest], "capacity")
         return self._step()
 
     def check(self) -> None:
@@ -313,7 +299,7 @@ class Scheduler:
             if token < 0 and token == NoToken.BROKEN:
                 return False
             if (reason := self._append(sequence, token)) is not None:
-                self._finish(sequence, reason)
+                self._lifecycle.finish(sequence, reason)
                 break
         return True
 
@@ -326,55 +312,6 @@ class Scheduler:
             return "stop"
         self._report.token(sequence, sequence.special_pieces.get(token) or self._pieces[token])
         return "length" if len(sequence.known) >= sequence.limit else None
-
-    # -- ends ----------------------------------------------------------------------------------------
-
-    def _finish(self, sequence: Sequence, reason: FinishReason) -> None:
-        """Ends a waiting or running sequence; keeps the prefix it computed unless it failed."""
-        self._report.finished(sequence, reason)
-        slot = sequence.slot
-        if slot is None:
-            self.waiting.remove(sequence)
-            return
-        del self.running[slot]
-        if reason == "failed":
-            self._slots.release(slot, save=False)
-            return
-        if self.limits.stateful:
-            self.cache.checkpoint(slot)
-        self._slots.keep(slot)
-
-    def _pause(self, slot: int) -> None:
-        """Pauses a running sequence: its tokens stay, its cells go, and it is the next to be admitted."""
-        sequence = self.running.pop(slot)
-        if self.limits.stateful:
-            self.cache.checkpoint(slot)
-        self._slots.release(slot, save=True)
-        self._put_back(sequence)
-
-    def _put_back(self, sequence: Sequence) -> None:
-        """Queues a sequence that ran before, to be computed again.
-
-        Its promise grows, so that it comes back only to room in which it can go on for a while.
-        """
-        sequence.slot, sequence.computed, sequence.paused = None, 0, True
-        sequence.reserve = min(len(sequence.known) + RESUME_RESERVE_TOKENS, sequence.limit)
-        self.waiting.put_back(sequence)
-
-    def _recompute(self, broken: list[Sequence]) -> None:
-        """Wipes the cache and computes all running sequences again, after an overflow or a failed step.
-
-        Which of the `broken` sequences caused it is not known. Numbers that overflowed stay in cells, freed
-        ones too, and reach every sequence that computes over them. So all cells are wiped, and each broken
-        sequence runs alone until it has drawn a token; one that breaks alone has failed.
-        """
-        if len(self.running) == 1 and broken:
-            self._report.finished(broken[0], "failed")
-            self.running.clear()
-        for sequence in reversed(self.running.values()):
-            sequence.suspect = sequence in broken
-            self._put_back(sequence)
-        self._slots.clear()
 
     def _step(self, seconds: float = 0.0, prompt_tokens: int = 0) -> Step:
         """Returns the report of a step; `prompt_tokens` were computed in it."""
