@@ -9,15 +9,15 @@ from b3node.grammar.compile import (
     schema_to_loose_gbnf,
 )
 from b3node.grammar.gbnf.special_tokens import SpecialTokens
-from b3node.grammar.judge import CallJudge, judge
+from b3node.grammar.judge import ArgumentsJudge, judge
 from b3node.grammar.schema.limits import LIMITS, SchemaLimits
 from b3node.grammar.schema.metaschema import check_schema
 from b3node.grammar.schema.relax import Loose
 
 __all__ = [
     "LIMITS",
+    "ArgumentsJudge",
     "CallGrammar",
-    "CallJudge",
     "Loose",
     "Loosened",
     "SchemaLimits",

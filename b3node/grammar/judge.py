@@ -60,13 +60,13 @@ _PATTERN_MATCHES_PER_STEP: Final = 2
 _ITEMS_PER_KEYWORD: Final = 8
 """Members or items that count as a keyword of `jsonschema`."""
 
-CallJudge = Callable[[str, str], bool]
+ArgumentsJudge = Callable[[str, str], bool]
 """Takes a function's name and its arguments as JSON text; returns whether they are a JSON object that matches
 the function's schema."""
 _decode = msgspec.json.Decoder().decode
 
 
-def judge(tools: Iterable[FunctionTool]) -> CallJudge:
+def judge(tools: Iterable[FunctionTool]) -> ArgumentsJudge:
     """Returns the judge of the calls of one request, which never raises.
 
     A schema is read only to judge a call. A name that is not in `tools` is invalid. A function

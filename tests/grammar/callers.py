@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from b3node.contract.request import FunctionTool, ToolChoice
 from b3node.dialects.dialect import Dialect
 from b3node.dialects.outline import MARK, Reading
-from b3node.grammar import CallGrammar, CallJudge, SpecialTokens, calls_gbnf
+from b3node.grammar import ArgumentsJudge, CallGrammar, SpecialTokens, calls_gbnf
 from b3node.parse.deltas import CallArguments, CallEnd, CallStart, Delta
 from b3node.parse.reader import parser_of
 from tests.grammar.drawing import Grammar
@@ -43,7 +43,9 @@ def required(dialect: Dialect, tools: Sequence[FunctionTool], specials: Sequence
     return calls_gbnf(dialect, tools, REQUIRED, marks=marks(specials))
 
 
-def parsed(reading: Reading, tools: Sequence[FunctionTool], judge: CallJudge, data: bytes) -> list[Delta]:
+def parsed(
+    reading: Reading, tools: Sequence[FunctionTool], judge: ArgumentsJudge, data: bytes
+) -> list[Delta]:
     parser = parser_of(reading, tools, judge)
     return parser.feed(data) + parser.finish()
 
