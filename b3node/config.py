@@ -8,9 +8,10 @@
     path = "/models/qwen3.5-9b-q4_k_m.gguf"
     ctx = 32768
 
-`NodeOptions` and `EngineOptions` are the only definitions of options. The file, the command line with its help
-(`cli.options`) and the README's tables are made from them, and an engine gets its `ModelConfig` whole. An option of
-`EngineOptions` stands at the top level for every model or in a model's table; the model's own value wins.
+`NodeOptions` and `EngineOptions` are the only definitions of options. The file, the command line with its
+help (`cli.options`) and the README's tables are made from them, and an engine gets its `ModelConfig` whole.
+An option of `EngineOptions` stands at the top level for every model or in a model's table; the model's own
+value wins.
 
 A wrong key or value is refused with its path before anything is started.
 """
@@ -26,7 +27,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 LARGEST_REQUEST_BYTES: Final = 1 << 25
-"""Bytes that `max_request_bytes` may allow: between processes a request travels in one frame of at most 64 MiB."""
+"""Bytes that `max_request_bytes` may allow: a request travels in one frame, of at most 64 MiB."""
 
 Count = Annotated[int, msgspec.Meta(ge=1, le=1 << 30)]
 MemoryBytes = Annotated[int, msgspec.Meta(ge=0, le=1 << 44)]
@@ -54,8 +55,8 @@ class ConfigError(Exception):
 class Budgets(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Most tokens of thinking for each `reasoning.effort` that turns it on.
 
-    Bounded thinking leaves the answer its room; "unlimited" does not. The numbers are a choice: about a page, three,
-    a dozen and two dozen.
+    Bounded thinking leaves the answer its room; "unlimited" does not. The numbers are a choice: about a page,
+    three, a dozen and two dozen.
     """
 
     low: ThinkingTokens = 1024
@@ -103,12 +104,13 @@ class EngineOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     kv_type: Annotated[
         KvType,
         _help(
-            "Type of keys and values in the cache: f32 is exact and twice as large as f16, q8_0 half as large."
+            "Type of keys and values in the cache: "
+            "f32 is exact and twice as large as f16, q8_0 half as large."
         ),
     ] = "f16"
-    # Unset, a CPU goes without it where it is slow (`llama.attention`) and with f32, which the kernel would convert
-    # to halves, the whole cache with each step. Logits depend on the other sequences of a step by 1e-5 without it
-    # and with f32, by 1e-3 with it or with f16.
+    # Unset, a CPU goes without it where it is slow (`llama.attention`) and with f32, which the kernel would
+    # convert to halves, the whole cache with each step. Logits depend on the other sequences of a step by
+    # 1e-5 without it and with f32, by 1e-3 with it or with f16.
     flash_attention: Annotated[
         bool | None,
         _help("llama.cpp's fused attention.", "on; off on a CPU where it is measured to be slower"),
@@ -116,7 +118,8 @@ class EngineOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     drafts: Annotated[
         bool,
         _help(
-            "Compute likely tokens ahead where that pays. With an f16 cache the sizes of steps move logits by 0.001."
+            "Compute likely tokens ahead where that pays. "
+            "With an f16 cache the sizes of steps move logits by 0.001."
         ),
     ] = True
     thinking: Annotated[
@@ -229,7 +232,7 @@ def check(config: Config) -> Config:
 
 
 def _filled(models: object, shared: Table) -> object:
-    """Returns the tables of models with `shared` below each; of a wrong type, `models` itself, to be refused."""
+    """Returns the tables of models with `shared` below each; of a wrong type, `models` itself."""
     if not isinstance(models, dict):
         return models
     return {name: {**shared, **model} if isinstance(model, dict) else model for name, model in models.items()}

@@ -48,8 +48,8 @@ def ask(question: str, url: str, model: str | None, **parameters: object) -> Non
 def stream(url: str, question: str, *, model: str | None = None, **parameters: object) -> dict[str, Any]:
     """Prints the answer as it arrives, then the usage; returns the final response.
 
-    Raises `click.ClickException` with the node's own message if it refuses or fails, and with ours if there is no
-    node or it goes away.
+    Raises `click.ClickException` with the node's own message if it refuses or fails, and with ours if there
+    is no node or it goes away.
     """
     body = {"model": model or first_model(url), "input": question, "stream": True}
     body |= {name: value for name, value in parameters.items() if value is not None}

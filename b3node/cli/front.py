@@ -1,4 +1,4 @@
-"""The HTTP side of `b3node serve`. It takes a second to import, so `node_runner` imports it while engines load."""
+"""The HTTP side of `b3node serve`, which takes a second to import: `node_runner` does it while engines load."""
 
 from __future__ import annotations
 

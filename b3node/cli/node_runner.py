@@ -1,6 +1,7 @@
 """Runs a node from its configuration to its end: models, server, and their display on the terminal.
 
-Its import takes longer than the start of a process, so a model's processes are started first (`workers.startup`).
+Its import takes longer than the start of a process, so a model's processes are started first
+(`workers.startup`).
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ _WhenReady = Callable[[str], Awaitable[None]]
 def served(config: Config, then: _WhenReady | None = None) -> int:
     """Runs a node to its end, writes its log to the last line, and returns the exit status.
 
-    `then` is called with the node's URL once a model is ready; the node stops when it returns. Runs on uvloop,
-    which halves the cost of a streamed token.
+    `then` is called with the node's URL once a model is ready; the node stops when it returns. Runs on
+    uvloop, which halves the cost of a streamed token.
     """
     lines = log.LineWriter(sys.stderr)
     log.configure("warning" if config.quiet else "info", lines)
@@ -51,8 +52,8 @@ def _yield_to_engines() -> None:
     """Keeps this process from interrupting the compute threads of engines when it handles a token.
 
     Each barrier of a step waits for its slowest thread, so a thread that is interrupted holds up all. Under
-    Linux's batch policy a wake-up interrupts no other process; children are started under the usual one. (One client,
-    two cores: 7.7 instead of 8.3 ms a token.)
+    Linux's batch policy a wake-up interrupts no other process; children are started under the usual one. (One
+    client, two cores: 7.7 instead of 8.3 ms a token.)
     """
     if sys.platform == "linux":
         with suppress(OSError):

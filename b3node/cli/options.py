@@ -1,7 +1,7 @@
 """Options of a command that runs a node, made from the Structs of `config`.
 
-A new field of `NodeOptions` or `EngineOptions` is an option of `serve` and `demo`, with its type, choices, help and
-default, without a line here. Bounds are checked with the file's, by `config`.
+A new field of `NodeOptions` or `EngineOptions` is an option of `serve` and `demo`, with its type, choices,
+help and default, without a line here. Bounds are checked with the file's, by `config`.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def options(struct: type[msgspec.Struct]) -> tuple[Option, ...]:
 
 
 def parameters() -> list[click.Option]:
-    """Returns the command-line options of a node: the file, the models, and one for each field of the Structs."""
+    """Returns the command-line options of a node: file, models, and one for each field of the Structs."""
     found: list[click.Option] = [
         click.Option(
             ["--config", "config_file"],
@@ -78,7 +78,7 @@ def parameters() -> list[click.Option]:
 
 
 def configured(config_file: Path | None, models: tuple[str, ...], **given: Any) -> Config:
-    """Returns the file's configuration, the command line over it, and the embedded model if neither names one.
+    """Returns the file's configuration with the command line over it; without a model, with the embedded one.
 
     Raises `click.ClickException` if the result cannot be served.
     """

@@ -1,4 +1,4 @@
-"""Reports on a rendered prompt and on the answer expected after it: a summary for people, JSON for machines."""
+"""Reports on a rendered prompt and the answer expected after it: a summary, or JSON for machines."""
 
 from __future__ import annotations
 

@@ -42,8 +42,8 @@ def render(
 ) -> None:
     """Show the prompt that REQUEST becomes, a file with the JSON body of a request (- is standard input).
 
-    Control tokens are marked; what a client wrote is never one. Nothing is generated. The exit status is 1 for a
-    request that is refused.
+    Control tokens are marked; what a client wrote is never one. Nothing is generated. The exit status is 1
+    for a request that is refused.
     """
     prompt = _rendered(request.read(), *_chosen(model, config_file))
     if machine:
@@ -101,7 +101,7 @@ def _decoded(body: bytes, name: str) -> Request:
 
 
 def _named(body: bytes, name: str) -> bytes:
-    """Returns the body with a `model` if it is an object without one; else unchanged, for the decoder to refuse."""
+    """Returns the body, with a `model` if it is an object without one."""
     try:
         members = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -112,7 +112,7 @@ def _named(body: bytes, name: str) -> bytes:
 
 
 def _marked_text(tokens: tuple[RenderedToken, ...]) -> str:
-    """Returns the prompt's text, special tokens marked; a character of several tokens is decoded as a whole."""
+    """Returns the prompt's text, special tokens marked; characters of several tokens are whole."""
     text = ""
     for special, run in groupby(tokens, key=lambda token: token.special):
         if special:

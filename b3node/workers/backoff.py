@@ -17,8 +17,8 @@ class Backoff:
     Args:
         first: seconds before the first restart; each further one doubles them.
         longest: seconds between two starts at most.
-        most: crashes within the window after which the child stays down; None for never, if tenants' input can crash
-            it: they could take the node down with it.
+        most: crashes within the window after which the child stays down; None for never, if tenants' input
+            can crash it: they could take the node down with it.
     """
 
     def __init__(
@@ -33,7 +33,8 @@ class Backoff:
     def crashed(self, now: float, *, lived: float) -> float | None:
         """Returns the seconds to wait before the next start, None to stay down.
 
-        `lived` is how long the child had been ready; one that served for as long as the window starts the count anew.
+        `lived` is how long the child had been ready; one that served for as long as the window starts the
+        count anew.
         """
         if lived >= CRASH_WINDOW_SECONDS:
             self._crashes.clear()

@@ -8,7 +8,8 @@ from typing import Final
 
 _TICKS_PER_SECOND: Final = os.sysconf("SC_CLK_TCK")
 _USER_FIELD, _SYSTEM_FIELD = 11, 12
-"""Fields of proc(5)'s `stat` with a process's clock ticks, counted from the end of its name, which may be anything."""
+"""Fields of proc(5)'s `stat` with a process's clock ticks, counted from the end of its name, which may be
+anything."""
 
 
 def cpu_seconds(pid: int, proc: Path = Path("/proc")) -> float | None:

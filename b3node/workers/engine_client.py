@@ -1,8 +1,9 @@
-"""The front's client of one engine: submits requests, delivers outputs, detects that the engine died or hangs.
+"""The front's client of one engine: submits requests, delivers outputs, detects deaths and hangs.
 
-The engine counts as alive while steps arrive: it owes one for each message, and a further one while any sequence runs
-or waits. A decode that hangs below Python (a lost GPU, a spinning barrier) sends none, so an engine that owes a step
-for longer than `Timeouts` allows is killed. Clients change nothing about that: a hang is detected even if all leave.
+The engine counts as alive while steps arrive: it owes one for each message, and a further one while any
+sequence runs or waits. A decode that hangs below Python (a lost GPU, a spinning barrier) sends none, so an
+engine that owes a step for longer than `Timeouts` allows is killed. Clients change nothing about that: a hang
+is detected even if all leave.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ SUSPECT_RETRY_SECONDS: Final = 2
 _NEW_STEP_WEIGHT: Final = 0.1
 """Weight of the newest step in the usual step's duration."""
 _CHECKS_PER_SILENCE: Final = 10.0
-"""Checks of the watchdog within the longest silence, once a silence is that long; fewer within a short one."""
+"""Checks of the watchdog within the longest silence, once a silence is that long; fewer before."""
 _log = structlog.get_logger("b3node.workers")
 
 
@@ -91,7 +92,7 @@ class EngineClient:
         self._child: Supervisor[FromEngine] = Supervisor(
             f"engine {model}",
             ENGINE,
-            FromEngine,  # type: ignore[arg-type]  # a union is a type to msgspec
+            FromEngine,  # type: ignore[arg-type]  # a union
             order,
             on_message=self._on_message,
             on_exit=self._on_exit,
@@ -187,7 +188,7 @@ class EngineClient:
                 pass
 
     async def probe(self, within: float) -> bool:
-        """Returns whether a token was decoded in the last 60 s, else whether one is decoded `within` seconds."""
+        """Returns whether a token was decoded in the last 60 s, else whether one is `within` seconds."""
         if self.state != "ready":
             return False
         if time.monotonic() - self._last_token < TOKEN_FRESH_SECONDS:

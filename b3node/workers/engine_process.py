@@ -41,7 +41,7 @@ class _Tables:
 
 def main() -> None:
     """Runs the process's whole life. Exits with 1 if the model cannot be loaded."""
-    channel: ChildChannel[EngineOrder | ToEngine] = ChildChannel(inherit(sys.argv), ToEngineProcess)  # type: ignore[arg-type]  # a union is a type to msgspec
+    channel: ChildChannel[EngineOrder | ToEngine] = ChildChannel(inherit(sys.argv), ToEngineProcess)  # type: ignore[arg-type]  # a union
     order = channel.next()
     if not isinstance(order, EngineOrder):
         return

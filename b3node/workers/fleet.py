@@ -120,8 +120,8 @@ class FleetModel:
     def _counting_pool(self) -> PreparePool:
         """Returns the pool and lets its failure count from now on: the engine is up.
 
-        Workers that failed before are started again, because the engine may have been restarted until its file was
-        there.
+        Workers that failed before are started again, because the engine may have been restarted until its
+        file was there.
         """
         if not self._pool_counts:
             self._pool_counts = True

@@ -9,7 +9,7 @@ import struct
 from typing import Final
 
 MAX_PAYLOAD_BYTES: Final = 64 * 1024 * 1024
-"""Bytes of a frame's payload. The largest message is a decoded request body (`config.LARGEST_REQUEST_BYTES`)."""
+"""Bytes of a frame's payload. The largest are request bodies (`config.LARGEST_REQUEST_BYTES`)."""
 _HEAD: Final = struct.Struct(">I")
 
 

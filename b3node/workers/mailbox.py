@@ -12,7 +12,7 @@ from b3node.workers.served_model import Output
 
 
 class Mailbox:
-    """Implements `served_model.Generation`. Its size is bounded by the tokens that one sequence can generate."""
+    """Implements `served_model.Generation`; bounded by the tokens that one sequence can generate."""
 
     def __init__(self, request: int, cancel: Callable[[int], None]) -> None:
         self._request = request
@@ -36,7 +36,7 @@ class Mailbox:
         return self._drain()
 
     async def listen(self, feed: Callable[[abc.Sequence[Output]], bool]) -> None:
-        """Calls `feed` with the outputs so far and with each one as it arrives; see `served_model.Generation`."""
+        """Calls `feed` with the outputs so far, then with each one; see `served_model.Generation`."""
         if self._outputs and not feed(self._drain()):
             return
         if self._failure is not None:

@@ -1,7 +1,8 @@
 """One order, one answer, in a child of its own: for commands that must not load llama.cpp themselves.
 
-To add an order: a Struct with a tag and a function that calls `ask` (as `render_prompt` does), a function in a module
-of its own that computes the answer (as `render_prompt_handler` does), and a row in `one_shot_process.HANDLERS`.
+To add an order: a Struct with a tag and a function that calls `ask` (as `render_prompt` does), a function in
+a module of its own that computes the answer (as `render_prompt_handler` does), and a row in
+`one_shot_process.HANDLERS`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The front's client of a model's prepare workers: one request a worker at a time, bounded in CPU time.
 
-A request that exceeds its budget costs its worker, and only that request fails; the others wait in the pool's queue,
-which is bounded by the requests that the node admits.
+A request that exceeds its budget costs its worker, and only that request fails; the others wait in the pool's
+queue, which is bounded by the requests that the node admits.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class PrepareWorker:
         self._child: Supervisor[FromPrepare] = Supervisor(
             f"prepare {model} {number}",
             PREPARE,
-            FromPrepare,  # type: ignore[arg-type]  # a union is a type to msgspec
+            FromPrepare,  # type: ignore[arg-type]  # a union
             order,
             on_message=self._on_message,
             on_exit=self._on_exit,
@@ -112,7 +112,8 @@ class PrepareWorker:
     async def ask(self, request: Request, n_ctx: int) -> Prepared:
         """Returns the prompt for a context of `n_ctx` tokens; kills a process that takes too long for it.
 
-        A request that computes for too long is refused; one that the machine had no time for may be sent again.
+        A request that computes for too long is refused; one that the machine had no time for may be sent
+        again.
 
         Raises:
             Refusal: the request cannot be prepared, or the process died under it.
@@ -127,7 +128,7 @@ class PrepareWorker:
             self._answer = None
 
     async def _answered(self, answer: asyncio.Future[Prepared], budget: float) -> Prepared:
-        """Returns the answer, unless the process computes for `budget` seconds or waits too long for the CPU."""
+        """Returns the answer, unless it takes `budget` CPU seconds or waits too long for the CPU."""
         end = time.monotonic() + budget * self._timeouts.prepare_starved
         before = self._computed()
         used, left = 0.0, budget
@@ -243,7 +244,7 @@ class PreparePool:
         return await asyncio.shield(work)
 
     async def probe(self, within: float, n_ctx: int) -> bool:
-        """Returns whether a worker that is up answered in the last seconds, else whether one answers `within` seconds.
+        """Returns whether a running worker answered in the last seconds, else whether one does `within` seconds.
 
         A template that refuses the trial request counts as an answer.
         """

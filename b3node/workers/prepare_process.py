@@ -1,9 +1,9 @@
 """The prepare child: turns requests into prompts of tokens, one at a time, until the front is gone.
 
-It runs tenants' text through a template and a tokenizer, so it is bounded: the front kills it when an answer takes too
-long, its memory is limited, and the next request gets a new one. The work runs on a thread with a large stack, because
-some tokenizers recurse once a character. Schemas become grammars here, and are tried here, so a grammar that is too
-much for llama.cpp never reaches the engine.
+It runs tenants' text through a template and a tokenizer, so it is bounded: the front kills it when an answer
+takes too long, its memory is limited, and the next request gets a new one. The work runs on a thread with a
+large stack, because some tokenizers recurse once a character. Schemas become grammars here, and are tried
+here, so a grammar that is too much for llama.cpp never reaches the engine.
 
 It loads while the engine does, so before the length of the context is known: each request carries that.
 """
@@ -61,7 +61,7 @@ def _work(sock: socket.socket, loaded: threading.Event) -> None:
 
 
 def _serve(sock: socket.socket, loaded: threading.Event) -> None:
-    channel: ChildChannel[PrepareOrder | PrepareRequest] = ChildChannel(sock, ToPrepare)  # type: ignore[arg-type]  # a union is a type to msgspec
+    channel: ChildChannel[PrepareOrder | PrepareRequest] = ChildChannel(sock, ToPrepare)  # type: ignore[arg-type]  # a union
     order = channel.next()
     if not isinstance(order, PrepareOrder):
         return

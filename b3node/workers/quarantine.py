@@ -1,12 +1,13 @@
-"""Quarantine of requests that end the processes that compute them, so that one of them cannot take a model down.
+"""Quarantine of requests that end the processes that compute them, lest one of them takes a model down.
 
-An engine that dies gives no reason, so all requests that it computed are suspects alike. For each, the deaths that it
-was in since it was last answered are counted. A request that was in two of them, and in more than any other of the last
-one, is refused for a while. If several were in as many, none is refused, but only one of them is admitted at a time, so
-that the next death tells them apart.
+An engine that dies gives no reason, so all requests that it computed are suspects alike. For each, the deaths
+that it was in since it was last answered are counted. A request that was in two of them, and in more than any
+other of the last one, is refused for a while. If several were in as many, none is refused, but only one of
+them is admitted at a time, so that the next death tells them apart.
 
-Invariants: an answer clears a request; no request is refused for a single death, nor for one that another request
-explains as well; the number of requests remembered is bounded, and each is forgotten after `QUARANTINE_SECONDS`.
+Invariants: an answer clears a request; no request is refused for a single death, nor for one that another
+request explains as well; the number of requests remembered is bounded, and each is forgotten after
+`QUARANTINE_SECONDS`.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from b3node.prompt.prepared import Prepared
 QUARANTINE_DEATHS: Final = 2
 """Deaths of processes after which a request is a suspect."""
 QUARANTINE_SECONDS: Final = 600.0
-"""Seconds that a death is held against a request, and that it is refused: as long as crashes are counted together
-(see `backoff`)."""
+"""Seconds that a death is held against a request, and that it is refused: as long as crashes are counted
+together (see `backoff`)."""
 MAX_REQUESTS: Final = 1024
 """Requests that are remembered; far more than an engine computes at once."""
 

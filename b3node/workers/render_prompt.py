@@ -1,4 +1,4 @@
-"""The order to render a request's prompt, as the model would get it; computed by `render_prompt_handler` in a child."""
+"""The order to render a request's prompt, as the model would get it (see `render_prompt_handler`)."""
 
 from __future__ import annotations
 
@@ -61,5 +61,5 @@ RenderAnswer = RenderedPrompt | RequestRefused | PrepareFailed
 
 def render_prompt(order: RenderOrder) -> RenderAnswer:
     """Returns the prompt, or the reason why there is none. Raises `EOFError` if the child died of it."""
-    answer: RenderAnswer = ask(order, RenderAnswer)  # type: ignore[arg-type]  # a union is a type to msgspec
+    answer: RenderAnswer = ask(order, RenderAnswer)  # type: ignore[arg-type]  # a union
     return answer

@@ -1,4 +1,4 @@
-"""Renders the prompt of one request, for `render_prompt`. Runs in a child: it loads llama.cpp's vocabulary."""
+"""Renders the prompt of one request for `render_prompt`, in a child, with llama.cpp's vocabulary."""
 
 from __future__ import annotations
 

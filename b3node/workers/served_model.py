@@ -64,8 +64,9 @@ class Generation(Protocol):
     async def listen(self, feed: Callable[[abc.Sequence[Output]], bool]) -> None:
         """Calls `feed` with outputs as they arrive, until it returns False.
 
-        It is called while a message is being received, so it must not block; its errors are raised here and reach
-        nothing else. Outputs that it was not called with are kept. Raises `Refusal` as `take` does; may return early.
+        It is called while a message is being received, so it must not block; its errors are raised here and
+        reach nothing else. Outputs that it was not called with are kept. Raises `Refusal` as `take` does; may
+        return early.
         """
         ...
 

@@ -1,8 +1,8 @@
 """Starts child processes that die with their parent, and runs their first step.
 
-A child gets one end of a socket pair and nothing else of the parent's: no other descriptor, no terminal signals (a
-Ctrl-C reaches the front alone, which drains). It ends when the socket does, and the kernel kills it when the parent is
-killed (`PR_SET_PDEATHSIG`, Linux).
+A child gets one end of a socket pair and nothing else of the parent's: no other descriptor, no terminal
+signals (a Ctrl-C reaches the front alone, which drains). It ends when the socket does, and the kernel kills
+it when the parent is killed (`PR_SET_PDEATHSIG`, Linux).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def spawn(module: str, *, environment: Mapping[str, str] = MappingProxyType({}))
 
 
 def spawn_ahead(module: str, *, environment: Mapping[str, str] = MappingProxyType({})) -> None:
-    """Starts a child for the next `spawn` with the same arguments, so that it imports before its order is known.
+    """Starts a child for the next `spawn` with the same arguments: it imports before its order is known.
 
     Does nothing if the machine has no room for one: that `spawn` will raise.
     """

@@ -1,19 +1,22 @@
 """Order of a node's start, so that its first model answers as early as it can.
 
-A start is work for three kinds of process at once: engines load weights, prepare workers load vocabularies and try
-templates, the front imports a server. Imports are most of the front's part, and on two cores all of it competes. So:
+A start is work for three kinds of process at once: engines load weights, prepare workers load vocabularies
+and try templates, the front imports a server. Imports are most of the front's part, and on two cores all of
+it competes. So:
 
-1. `prestart` starts an engine and a prepare worker before the command line is read. They import while the front
-   learns their order. A command must import nothing heavy before it: no msgspec, asyncio, rich or structlog.
-2. `importing` loads the front's modules on a thread, while the embedded model is found and checked, then while
-   models load. Its listening socket is bound first, so that a port in use is reported at once.
+1. `prestart` starts an engine and a prepare worker before the command line is read. They import while the
+   front learns their order. A command must import nothing heavy before it: no msgspec, asyncio, rich or
+   structlog.
+2. `importing` loads the front's modules on a thread, while the embedded model is found and checked, then
+   while models load. Its listening socket is bound first, so that a port in use is reported at once.
 3. `settled` comes after the last large import and before the first request.
 4. `warm_up` imports the modules that only some requests need, after all else, while models still load.
 
-The garbage collector is off from 1 to 3: nothing that is imported is garbage. Then everything is frozen, or its first
-run would look through all of it. Children freeze their own heap once they have loaded (`freeze`).
+The garbage collector is off from 1 to 3: nothing that is imported is garbage. Then everything is frozen, or
+its first run would look through all of it. Children freeze their own heap once they have loaded (`freeze`).
 
-Processes that were started ahead and not taken end with the context of `prestart`, also after a wrong command line.
+Processes that were started ahead and not taken end with the context of `prestart`, also after a wrong command
+line.
 """
 
 from __future__ import annotations

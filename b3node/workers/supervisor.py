@@ -1,7 +1,7 @@
 """Keeps one child alive: starts it, waits for its end, and restarts it after pauses that grow.
 
-The front must never die of a child, so nothing that a child does raises here: its messages go to `on_message`, its end
-to `on_exit`. Stopping closes the channel (the child ends by itself), then kills.
+The front must never die of a child, so nothing that a child does raises here: its messages go to
+`on_message`, its end to `on_exit`. Stopping closes the channel (the child ends by itself), then kills.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Supervisor(Generic[M]):
         self._task = asyncio.create_task(self._run(), name=f"supervise {self._name}")
 
     def send(self, message: msgspec.Struct) -> int:
-        """Sends to the running child and returns the message's bytes; does nothing and returns 0 if there is none."""
+        """Sends to the running child and returns the message's bytes; returns 0 if there is none."""
         return self._channel.send(message) if self._channel is not None else 0
 
     def ready(self) -> None:

@@ -27,7 +27,9 @@ print(json.dumps({word: run(word.split()).output for word in json.loads(sys.argv
 
 @pytest.fixture(scope="module")
 def helps() -> dict[str, str]:
-    """Returns the help of every command, from a process of its own: click keeps the commands of earlier tests."""
+    """Returns the help of every command, from a process of its own: click keeps the commands of earlier
+    tests.
+    """
     command = [sys.executable, "-P", "-c", HELP, json.dumps(["", *COMMANDS])]
     said: dict[str, str] = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
     return said

@@ -55,8 +55,8 @@ def test_children_die_with_their_parent(node: NodeProcess) -> None:
 
 
 def test_an_interrupt_drains(node: NodeProcess) -> None:
-    """Ctrl-C reaches the front alone: requests in flight are finished, new ones are refused, and all processes
-    end, without a traceback.
+    """Ctrl-C reaches the front alone: requests in flight are finished, new ones are refused, and all
+    processes end, without a traceback.
     """
     pids = children(node.pid)
     with node.stream("m", max_output_tokens=300) as stream:
