@@ -20,7 +20,7 @@ def document(prompt: RenderedPrompt) -> dict[str, Any]:
         "text": prompt.text,
         "tokens": [[token.id, token.text, token.special] for token in prompt.tokens],
         "prompt_tokens": prepared.prompt_tokens,
-        "marks": prepared.marks,
+        "marks": prepared.cache_boundaries,
         "model": msgspec.to_builtins(prompt.traits),
         "ends": _state(prepared.reading),
         "reading": msgspec.to_builtins(prepared.reading),

@@ -19,10 +19,10 @@ import msgspec
 
 from b3node.dialects.dialect import Dialect
 from b3node.prompt.probe.dialect import Learned
-from b3node.prompt.probe.thinking_format import ThoughtForm
+from b3node.prompt.probe.thinking_format import ThinkingFormat
 
 
-class Ending(msgspec.Struct, frozen=True):
+class PromptEnd(msgspec.Struct, frozen=True):
     """A rendered prompt and how it ends; the fields are those of `outline.Reading`, `begun` as text."""
 
     rendered: str
@@ -31,7 +31,7 @@ class Ending(msgspec.Struct, frozen=True):
     begun: str = ""
 
 
-def ended(rendered: str, learned: Learned, *, thinks: bool, grammar: bool, calls: bool) -> Ending:
+def end_prompt(rendered: str, learned: Learned, *, thinks: bool, grammar: bool, calls: bool) -> PromptEnd:
     """A rendered prompt, brought to such an end as the request asks for.
 
     Args:
@@ -41,18 +41,20 @@ def ended(rendered: str, learned: Learned, *, thinks: bool, grammar: bool, calls
         grammar: whether a grammar holds from the beginning of what follows the thought.
         calls: whether that is a call in any case.
     """
-    form, text = learned.thoughts, learned.dialect.text
+    form, text = learned.thinking, learned.dialect.text
     if form:
         rendered = _opened(rendered, form, grammar=grammar) if thinks else _closed(rendered, form)
     if form and _in_thought(rendered, form):
-        return Ending(rendered, thinking=True)
+        return PromptEnd(rendered, thinking=True)
     answering = text is not None and bool(text.open) and rendered.endswith(text.open)
     if text and answering and calls:
-        return Ending(rendered + text.close)
-    return Ending(rendered, answering=answering, begun="" if answering else _begun(rendered, learned.dialect))
+        return PromptEnd(rendered + text.close)
+    return PromptEnd(
+        rendered, answering=answering, begun="" if answering else _begun(rendered, learned.dialect)
+    )
 
 
-def _closed(rendered: str, form: ThoughtForm) -> str:
+def _closed(rendered: str, form: ThinkingFormat) -> str:
     """Not in a thought, and behind an empty one if the model would think by itself."""
     if _in_thought(rendered, form):
         return rendered + form.trail + form.span.close + form.after
@@ -61,7 +63,7 @@ def _closed(rendered: str, form: ThoughtForm) -> str:
     return _with_open(rendered, form) + form.trail + form.span.close + form.after
 
 
-def _opened(rendered: str, form: ThoughtForm, *, grammar: bool) -> str:
+def _opened(rendered: str, form: ThinkingFormat, *, grammar: bool) -> str:
     """In a thought, if a grammar would keep the model from beginning one by itself."""
     by_itself = form.always or form.switch
     if not (grammar and by_itself) or _in_thought(rendered, form) or _behind_thought(rendered, form):
@@ -69,16 +71,16 @@ def _opened(rendered: str, form: ThoughtForm, *, grammar: bool) -> str:
     return _with_open(rendered, form)
 
 
-def _with_open(rendered: str, form: ThoughtForm) -> str:
+def _with_open(rendered: str, form: ThinkingFormat) -> str:
     opening = form.span.open
     return rendered + opening[_overlap(rendered, opening) :] + form.lead
 
 
-def _in_thought(rendered: str, form: ThoughtForm) -> bool:
+def _in_thought(rendered: str, form: ThinkingFormat) -> bool:
     return rendered.rstrip().endswith(form.span.open.rstrip())
 
 
-def _behind_thought(rendered: str, form: ThoughtForm) -> bool:
+def _behind_thought(rendered: str, form: ThinkingFormat) -> bool:
     """Whether a thought was closed last; what ends other parts of turns too does so only behind an opening."""
     before = rendered.rstrip().removesuffix(form.after.strip()).rstrip()
     if not before.endswith(form.span.close):

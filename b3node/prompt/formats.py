@@ -53,8 +53,8 @@ class Formats:
         runs: whether the model's runtime takes a grammar; asked once for each that is compiled.
     """
 
-    def __init__(self, runs: Callable[[str], bool]) -> None:
-        self._runs = runs
+    def __init__(self, accepts: Callable[[str], bool]) -> None:
+        self._runs = accepts
         self._compiled: LruCache[bytes, str] = LruCache(lambda key, text: len(key) + len(text))
 
     def grammar(self, text_format: TextFormat) -> str | None:

@@ -1,7 +1,7 @@
 """How one answer is to go: what it is read by, the grammar that holds in it, and when it holds.
 
 A request asks for calls, for an answer of some form, for thoughts, or for none of these, and a dialect has markers
-for some of them. What comes of both is a `Drawn`; a plain answer in a plain dialect needs nothing at all.
+for some of them. What comes of both is a `AnswerSpec`; a plain answer in a plain dialect needs nothing at all.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from b3node.grammar import LIMITS, CallGrammar, Loose, SchemaLimits, SpecialToke
 from b3node.grammar.calls.answer import answer_gbnf
 from b3node.lru import LruCache
 from b3node.parse.markers import marked
-from b3node.prompt.ending import Ending
+from b3node.prompt.ending import PromptEnd
 from b3node.prompt.probe.dialect import Learned
-from b3node.prompt.probe.thinking_format import ThoughtForm
-from b3node.prompt.template.reasoning_variables import reasons
-from b3node.prompt.tokens.markers import Markers
-from b3node.prompt.tokens.segments import Control, split
-from b3node.prompt.tokens.vocabulary import Special, Vocabulary
+from b3node.prompt.probe.thinking_format import ThinkingFormat
+from b3node.prompt.template.reasoning_variables import enables_thinking
+from b3node.prompt.tokens.markers import MarkerIndex
+from b3node.prompt.tokens.segments import ControlSegment, split
+from b3node.prompt.tokens.vocabulary import PromptVocabulary, Special
 
 ANSWER_SHARE: Final = 4
 """Of the tokens that are left for an answer, a thought leaves at least one in this many to what follows it."""
@@ -39,7 +39,7 @@ functions may be called with any arguments there. What is compiled within less i
 _UNBOUNDED: Final = (1 << 31) - 1
 
 
-class Drawn(msgspec.Struct, frozen=True):
+class AnswerSpec(msgspec.Struct, frozen=True):
     """See the fields of the same names in `Prepared`."""
 
     reading: Reading = Reading()
@@ -48,7 +48,7 @@ class Drawn(msgspec.Struct, frozen=True):
     loosened: tuple[str, ...] = ()
 
 
-class Outlines:
+class OutlineBuilder:
     """Draws the outlines of answers with one vocabulary.
 
     Args:
@@ -61,15 +61,15 @@ class Outlines:
 
     def __init__(
         self,
-        vocabulary: Vocabulary,
-        markers: Markers,
-        runs: Callable[[str], bool],
+        vocabulary: PromptVocabulary,
+        markers: MarkerIndex,
+        accepts: Callable[[str], bool],
         n_ctx: int,
         budgets: Budgets,
     ) -> None:
         self._vocabulary = vocabulary
         self._markers = markers
-        self._runs = runs
+        self._runs = accepts
         self._n_ctx = n_ctx
         self._budgets = budgets
         self._ends = [special.text for special in vocabulary.specials if special.id in vocabulary.eog]
@@ -78,9 +78,9 @@ class Outlines:
             lambda key, found: len(key) + len(found.grammar)
         )
 
-    def draw(
-        self, request: Request, learned: Learned, end: Ending, answer: str | None, prompt_tokens: int
-    ) -> Drawn:
+    def build(
+        self, request: Request, learned: Learned, end: PromptEnd, answer: str | None, prompt_tokens: int
+    ) -> AnswerSpec:
         """The outline of the answer to a request.
 
         Args:
@@ -97,14 +97,14 @@ class Outlines:
         calling = calls(request)
         dialect = learned.dialect if calling else replace(learned.dialect, calls=None, also=())
         if dialect == PLAIN:
-            return Drawn(grammar=answer)
+            return AnswerSpec(grammar=answer)
         specials = self._specials(dialect)
         texts = tuple(special.text for special in specials)
         silent = calling and request.tool_choice.mode in {"required", "function"}
         reading = Reading(
             dialect, end.thinking, end.answering, calling, texts, marked(end.begun, texts), silent
         )
-        thinks = learned.thoughts is not None and (end.thinking or reasons(request.effort))
+        thinks = learned.thinking is not None and (end.thinking or enables_thinking(request.effort))
         text = TextAnswer(answer, end.answering, end.begun, thinks)
         marks = SpecialTokens({special.text: special.id for special in specials}, self._ends)
         found = self._grammar(request, dialect, text, marks) if calling else None
@@ -114,11 +114,11 @@ class Outlines:
         outline = Outline(
             reading,
             triggered,
-            self._thinking(learned.thoughts, request, prompt_tokens) if thinks or not held else None,
+            self._thinking(learned.thinking, request, prompt_tokens) if thinks or not held else None,
             tuple(special.id for special in specials),
             held,
         )
-        return Drawn(reading, outline, grammar, tuple(map(str, found.loosened)) if found else ())
+        return AnswerSpec(reading, outline, grammar, tuple(map(str, found.loosened)) if found else ())
 
     # ------------------------------------------------------------------------------------------------ grammars
 
@@ -167,7 +167,7 @@ class Outlines:
 
     # ------------------------------------------------------------------------------------------------ thoughts
 
-    def _thinking(self, form: ThoughtForm | None, request: Request, prompt_tokens: int) -> Thinking | None:
+    def _thinking(self, form: ThinkingFormat | None, request: Request, prompt_tokens: int) -> Thinking | None:
         """The bound of the answer's thoughts; a thought that nobody asked for gets the least one."""
         if form is None:
             return None
@@ -182,7 +182,7 @@ class Outlines:
     def _tokens(self, text: str) -> Iterator[int]:
         """The tokens of a template's own words that stand behind others."""
         for segment in split(text, self._markers):
-            if isinstance(segment, Control):
+            if isinstance(segment, ControlSegment):
                 yield segment.id
             else:
                 yield from self._vocabulary.tokenize(segment.text, continues=True)

@@ -20,23 +20,21 @@ from b3node.config import Budgets
 from b3node.contract.image import images
 from b3node.contract.request import Request, TextPart
 from b3node.errors import Refusal
-from b3node.prompt.ending import Ending, ended
+from b3node.prompt.ending import PromptEnd, end_prompt
 from b3node.prompt.formats import Formats, with_format
-from b3node.prompt.outline import Outlines, calls
+from b3node.prompt.outline import OutlineBuilder, calls
 from b3node.prompt.prepared import Prepared
 from b3node.prompt.probe.capabilities import probe
-from b3node.prompt.probe.dialect import Learned, learn, with_tags
-from b3node.prompt.probe.traits_of import portrait
-from b3node.prompt.template.capabilities import Abilities
-from b3node.prompt.template.chat_template import ChatTemplate
+from b3node.prompt.probe.dialect import Learned, learn, traits_of, with_tags
+from b3node.prompt.template.capabilities import TemplateCapabilities
+from b3node.prompt.template.chat_template import ChatTemplate, default_template
 from b3node.prompt.template.conversation import Conversation, UserTurn, normalise
-from b3node.prompt.template.default_templates import default_template
-from b3node.prompt.template.reasoning_variables import reasons, variables
+from b3node.prompt.template.reasoning_variables import enables_thinking, reasoning_variables
 from b3node.prompt.template.render import render
-from b3node.prompt.tokens.markers import Markers
+from b3node.prompt.tokens.markers import MarkerIndex
 from b3node.prompt.tokens.segments import split
 from b3node.prompt.tokens.tokenize import Prompt, check_length, tokenize
-from b3node.prompt.tokens.vocabulary import Vocabulary
+from b3node.prompt.tokens.vocabulary import PromptVocabulary
 from b3node.prompt.traits import Traits
 
 
@@ -55,29 +53,33 @@ class Preparer:
 
     def __init__(
         self,
-        vocabulary: Vocabulary,
+        vocabulary: PromptVocabulary,
         *,
         n_ctx: int,
-        runs: Callable[[str], bool] = bool,
+        accepts: Callable[[str], bool] = bool,
         budgets: Budgets = Budgets(),  # noqa: B008 - a frozen value
     ) -> None:
         self._vocabulary = vocabulary
         self._n_ctx = n_ctx
-        self._runs, self._budgets = runs, budgets
-        self._formats = Formats(runs)
-        self._markers = Markers(vocabulary.specials)
-        self._outlines = Outlines(vocabulary, self._markers, runs, n_ctx, budgets)
-        self._writer = _writer(vocabulary.chat_template or default_template(vocabulary), vocabulary)
+        self._runs, self._budgets = accepts, budgets
+        self._formats = Formats(accepts)
+        self._markers = MarkerIndex(vocabulary.specials)
+        self._outlines = OutlineBuilder(vocabulary, self._markers, accepts, n_ctx, budgets)
+        self._template_writer = _template_writer(
+            vocabulary.chat_template or default_template(vocabulary), vocabulary
+        )
         tool_template = vocabulary.tool_template
-        self._tool_writer = _writer(tool_template, vocabulary) if tool_template else self._writer
+        self._tool_writer = (
+            _template_writer(tool_template, vocabulary) if tool_template else self._template_writer
+        )
 
-    def within(self, n_ctx: int) -> Preparer:
+    def with_context(self, n_ctx: int) -> Preparer:
         """This preparer for a context of `n_ctx` tokens: itself if it is that already, else one that shares its tables."""
         if n_ctx == self._n_ctx:
             return self
         other = copy.copy(self)
         other._n_ctx = n_ctx  # noqa: SLF001 - one of us
-        other._outlines = Outlines(self._vocabulary, self._markers, self._runs, n_ctx, self._budgets)  # noqa: SLF001 - one of us
+        other._outlines = OutlineBuilder(self._vocabulary, self._markers, self._runs, n_ctx, self._budgets)  # noqa: SLF001 - one of us
         return other
 
     @property
@@ -86,14 +88,14 @@ class Preparer:
         return self._vocabulary.chat_template is not None
 
     @property
-    def able(self) -> Abilities:
+    def capabilities(self) -> TemplateCapabilities:
         """What the template for requests with functions can write."""
-        return self._tool_writer.able
+        return self._tool_writer.capabilities
 
     @property
     def traits(self) -> Traits:
         """What the template for requests with functions shows of the model."""
-        return portrait(self.able, self._tool_writer.learned, template=self.has_template)
+        return traits_of(self.capabilities, self._tool_writer.learned, template=self.has_template)
 
     def prepare(self, request: Request, now: datetime) -> Prepared:
         """A request's prompt, ready to be submitted.
@@ -109,22 +111,22 @@ class Preparer:
         answer = self._formats.grammar(request.text_format)
         writer = self._writer_of(request)
         prompt, end = self._composed(request, now)
-        drawn = self._outlines.draw(request, writer.learned, end, answer, len(prompt.tokens))
+        spec = self._outlines.build(request, writer.learned, end, answer, len(prompt.tokens))
         return Prepared(
             _little_endian(prompt.tokens),
             len(prompt.tokens),
-            prompt.marks,
-            drawn.grammar,
-            drawn.outline,
-            drawn.reading,
-            drawn.loosened,
+            prompt.cache_boundaries,
+            spec.grammar,
+            spec.outline,
+            spec.reading,
+            spec.loosened,
         )
 
     def compose(self, request: Request, now: datetime) -> Prompt:
         """Like `prepare`, but as a `Prompt`, which a person can read."""
         return self._composed(request, now)[0]
 
-    def _composed(self, request: Request, now: datetime) -> tuple[Prompt, Ending]:
+    def _composed(self, request: Request, now: datetime) -> tuple[Prompt, PromptEnd]:
         """A request's prompt and how it ends. Raises what `prepare` does."""
         for path, _ in images(request.input):
             raise Refusal("invalid_request", "This model takes no images.", param=path)
@@ -138,26 +140,28 @@ class Preparer:
                 raise
         return self._written(plain, request, now)  # the client's own words fit: ours are left out
 
-    def _written(self, conversation: Conversation, request: Request, now: datetime) -> tuple[Prompt, Ending]:
+    def _written(
+        self, conversation: Conversation, request: Request, now: datetime
+    ) -> tuple[Prompt, PromptEnd]:
         """A conversation as tokens. Raises what `prepare` does."""
         writer = self._writer_of(request)
-        effort = variables(request.effort, writer.template.source)
+        effort = reasoning_variables(request.effort, writer.template.source)
         limit = self._n_ctx * self._vocabulary.longest
         rendered = render(
             conversation,
             writer.template,
-            writer.able,
+            writer.capabilities,
             effort,
             now,
             limit,
             writer.learned.calls,
-            explained=writer.learned.explained,
+            explain_calls=writer.learned.explain_calls,
         )
         forced = calls(request) and request.tool_choice.mode != "auto"
-        end = ended(
+        end = end_prompt(
             rendered,
             writer.learned,
-            thinks=reasons(request.effort),
+            thinks=enables_thinking(request.effort),
             grammar=forced or request.text_format.type != "text",
             calls=forced,
         )
@@ -170,8 +174,8 @@ class Preparer:
             )
         return prompt, end
 
-    def _writer_of(self, request: Request) -> _Writer:
-        return self._tool_writer if request.tools else self._writer
+    def _writer_of(self, request: Request) -> _TemplateWriter:
+        return self._tool_writer if request.tools else self._template_writer
 
 
 def _least_length(conversation: Conversation) -> int:
@@ -185,22 +189,22 @@ def _least_length(conversation: Conversation) -> int:
     return sum(len(text.strip()) for text in texts)
 
 
-class _Writer(msgspec.Struct, frozen=True):
+class _TemplateWriter(msgspec.Struct, frozen=True):
     """A template, what it can write, and what that says of its model."""
 
     template: ChatTemplate
-    able: Abilities
+    capabilities: TemplateCapabilities
     learned: Learned
 
 
-def _writer(source: str, vocabulary: Vocabulary) -> _Writer:
+def _template_writer(source: str, vocabulary: PromptVocabulary) -> _TemplateWriter:
     texts = {special.id: special.text for special in vocabulary.specials}
     bos, eos = ("" if token is None else texts.get(token, "") for token in (vocabulary.bos, vocabulary.eos))
     template = ChatTemplate(source, bos=bos, eos=eos)
-    able = probe(template)
-    learned = learn(template, able)
+    capabilities = probe(template)
+    learned = learn(template, capabilities)
     tags = {"<think>", "</think>"} <= set(texts.values())
-    return _Writer(template, able, with_tags(learned) if tags else learned)
+    return _TemplateWriter(template, capabilities, with_tags(learned) if tags else learned)
 
 
 def _little_endian(tokens: tuple[int, ...]) -> bytes:

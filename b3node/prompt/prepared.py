@@ -1,4 +1,4 @@
-"""What a prepare worker hands back: everything the engine needs of a prompt, ready to be submitted."""
+"""The result of a prepare worker: everything that the engine needs of a prompt, ready to be submitted."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ from b3node.dialects.outline import Outline, Reading
 
 
 class Prepared(msgspec.Struct, frozen=True):
-    """A prompt as tokens.
-
-    `tokens` are little-endian int32 ids; `prompt_tokens` is their number (at least 1); `marks` are
-    ascending token counts at which the prompt has a boundary worth coming back to (end of the system
-    prompt, ends of turns, before the generation prompt), for the prefix cache. `grammar` is the GBNF text that
-    the answer must keep to, or None for free text; `outline` says when it holds and how a thought is bounded, `reading`
-    how the answer is read. `loosened` says what of the functions' schemas the grammar does not enforce.
-    """
+    """A prompt as tokens, and the constraints of its answer."""
 
     tokens: bytes
+    """Little-endian int32 ids."""
     prompt_tokens: int
-    marks: tuple[int, ...] = ()
+    """The number of `tokens`; at least 1."""
+    cache_boundaries: tuple[int, ...] = ()
+    """Ascending token counts at which another prompt may branch off (end of the system prompt, ends of turns,
+    before the generation prompt), for the prefix cache."""
     grammar: str | None = None
+    """The GBNF text that the answer must keep to, or None for free text."""
     outline: Outline | None = None
+    """When the grammar holds, and how thinking is bounded."""
     reading: Reading = Reading()
+    """How the answer is read."""
     loosened: tuple[str, ...] = ()
+    """The parts of the functions' schemas that the grammar does not enforce."""

@@ -166,7 +166,7 @@ class EngineClient:
                 reserve=min(max_tokens or RESERVED_OUTPUT, room),
                 sampling=sampling,
                 queue_timeout=self._queue_seconds,
-                cache_boundaries=prepared.marks,
+                cache_boundaries=prepared.cache_boundaries,
                 grammar=prepared.grammar,
                 outline=prepared.outline,
             )

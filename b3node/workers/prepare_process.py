@@ -68,7 +68,7 @@ def _serve(sock: socket.socket, loaded: threading.Event) -> None:
     try:
         vocabulary = Vocabulary.load(order.path)
         runs = Grammars(vocabulary).runs
-        preparer = Preparer(vocabulary, n_ctx=vocabulary.n_ctx_train, runs=runs, budgets=order.thinking)
+        preparer = Preparer(vocabulary, n_ctx=vocabulary.n_ctx_train, accepts=runs, budgets=order.thinking)
     except (VocabularyError, BrokenTemplateError) as error:
         channel.send(PrepareFailed(str(error)))
         return
@@ -76,7 +76,7 @@ def _serve(sock: socket.socket, loaded: threading.Event) -> None:
     channel.send(PrepareReady(preparer.traits))
     loaded.set()
     while isinstance(asked := channel.next(), PrepareRequest):
-        preparer = preparer.within(asked.n_ctx)
+        preparer = preparer.with_context(asked.n_ctx)
         channel.send(_answer(preparer, asked))
 
 

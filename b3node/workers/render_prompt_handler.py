@@ -19,7 +19,7 @@ def answer(order: RenderOrder) -> RenderAnswer:
     try:
         vocabulary = Vocabulary.load(order.path)
         runs = Grammars(vocabulary).runs
-        preparer = Preparer(vocabulary, n_ctx=order.n_ctx, runs=runs, budgets=order.thinking)
+        preparer = Preparer(vocabulary, n_ctx=order.n_ctx, accepts=runs, budgets=order.thinking)
     except (VocabularyError, BrokenTemplateError) as error:
         return PrepareFailed(str(error))
     now = datetime.fromtimestamp(order.now, UTC)

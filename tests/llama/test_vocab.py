@@ -14,10 +14,10 @@ from b3node.llama import library
 from b3node.llama.library import lib
 from b3node.llama.vocab import MAX_RUN_CHARACTERS, Vocabulary, VocabularyError
 from b3node.prompt.prepare import Preparer
-from b3node.prompt.tokens.markers import Markers
+from b3node.prompt.tokens.markers import MarkerIndex
 from b3node.prompt.tokens.segments import split
 from b3node.prompt.tokens.tokenize import tokenize
-from b3node.prompt.tokens.vocabulary import Vocabulary as PromptVocabulary
+from b3node.prompt.tokens.vocabulary import PromptVocabulary
 from tests.llama.sentencepiece import sentencepiece_model
 from tests.prompt.histories import HISTORIES, request, user
 from tests.prompt.test_prepare import hostile
@@ -220,7 +220,7 @@ def test_a_templates_markers_are_what_llama_cpp_makes_of_them(
 ) -> None:
     """Space prefixes after markers and swallowed white space too, in any mixture."""
     for vocabulary in (pieces_vocabulary, stripping_vocabulary):
-        markers = Markers(vocabulary.specials)
+        markers = MarkerIndex(vocabulary.specials)
         text = "".join(pieces)
 
         prompt = tokenize(tuple(split(text, markers)), vocabulary, markers, ROOM)
@@ -264,4 +264,4 @@ def test_the_demo_models_prompt_is_known() -> None:
     )
     assert prompt.tokens[0] == 1
     assert prompt.tokens.count(2) == 2
-    assert [prompt.tokens[mark - 1] for mark in prompt.marks] == [2, 2]
+    assert [prompt.tokens[mark - 1] for mark in prompt.cache_boundaries] == [2, 2]

@@ -134,11 +134,11 @@ LISTING_TOOL: Final = FunctionTool(
 PICTURE: Final = ImagePart("https://x/y.png")
 
 
-def rounds(count: int, *, thoughts: bool = True, texts: bool = True) -> list[Any]:
+def rounds(count: int, *, thinking: bool = True, texts: bool = True) -> list[Any]:
     """That many rounds of a call with its output, each begun with a thought and a text."""
     items: list[Any] = []
     for n in range(count):
-        items += [Reasoning(f"thought {n}")] * thoughts + [assistant(f"text {n}")] * texts
+        items += [Reasoning(f"thought {n}")] * thinking + [assistant(f"text {n}")] * texts
         items += [call(f"c{n}", "look_up", f'{{"what": "thing {n}"}}'), output(f"c{n}", f"result {n}")]
     return items
 
@@ -166,9 +166,9 @@ CONVERSATIONS: Final[dict[str, Request]] = {
     "empty_thoughts": _asked(user("Hi"), Reasoning(""), Reasoning(" "), assistant("Yes."), Reasoning("")),
     "thoughts_in_scripts": _asked(user("Hi"), Reasoning("\n".join(SCRIPTS.values())), call("a"), output("a", "x")),
     "running_loop": _asked(user("Hi"), *rounds(3), effort="medium"),
-    "running_loop_unthinking": _asked(user("Hi"), *rounds(3, thoughts=False)),
+    "running_loop_unthinking": _asked(user("Hi"), *rounds(3, thinking=False)),
     "silent_loop": _asked(user("Hi"), *rounds(2, texts=False), effort="low"),
-    "bare_loop": _asked(user("Hi"), *rounds(2, thoughts=False, texts=False)),
+    "bare_loop": _asked(user("Hi"), *rounds(2, thinking=False, texts=False)),
     "ended_loops": _asked(
         user("Hi"), *rounds(2), Reasoning("End."), assistant("Done."), user("More"), *rounds(1), assistant("Again."),
         user("Thanks"), instructions="I", effort="high",

@@ -13,7 +13,7 @@ from b3node.contract.decode import decode_request
 from b3node.contract.image import images
 from b3node.contract.request import Request
 from b3node.prompt.probe.capabilities import probe
-from b3node.prompt.template.capabilities import Abilities
+from b3node.prompt.template.capabilities import TemplateCapabilities
 from b3node.prompt.template.chat_template import ChatTemplate
 from tests.zoo.templates import CHATML, TOOLS
 
@@ -36,7 +36,7 @@ def source(name: str) -> str:
 
 
 @cache
-def compiled(name: str) -> tuple[ChatTemplate, Abilities]:
+def compiled(name: str) -> tuple[ChatTemplate, TemplateCapabilities]:
     """A template, compiled, and what it can write."""
     template = ChatTemplate(source(name), bos="<s>", eos="</s>")
     return template, probe(template)

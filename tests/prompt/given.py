@@ -16,7 +16,7 @@ from b3node.prompt.probe.dialect import Learned, learn
 from b3node.prompt.template.chat_template import ChatTemplate
 from b3node.prompt.template.conversation import Conversation
 from b3node.prompt.template.messages import messages, tools
-from b3node.prompt.template.reasoning_variables import variables
+from b3node.prompt.template.reasoning_variables import reasoning_variables
 from b3node.prompt.template.render import render
 from b3node.prompt.template.sandbox import Sandbox, to_json
 from b3node.prompt.tokens.provenance import plain
@@ -61,12 +61,12 @@ class Written:
 
 def write(name: str, conversation: Conversation, effort: Effort | None) -> Written:
     """A conversation as the template of that name is made to write it."""
-    template, able = compiled(name)
+    template, capabilities = compiled(name)
     learned = learn_once(name)
     recorder = Recorder(template)
-    told = variables(effort, source(name))
-    able = replace(able, tools=able.tools and not learned.explained)
-    text = render(conversation, recorder, able, told, NOW, LIMIT, learned.calls)  # type: ignore[arg-type]  # like one
+    told = reasoning_variables(effort, source(name))
+    capabilities = replace(capabilities, tools=capabilities.tools and not learned.explain_calls)
+    text = render(conversation, recorder, capabilities, told, NOW, LIMIT, learned.calls)  # type: ignore[arg-type]  # like one
     return Written(text, recorder.given)
 
 

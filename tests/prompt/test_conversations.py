@@ -11,8 +11,8 @@ import pytest
 from b3node.contract.request import Effort, FunctionCall, FunctionTool, Request, TextPart
 from b3node.prompt.template.conversation import (
     AssistantTurn,
-    Call,
     Conversation,
+    ToolCall,
     ToolTurn,
     Turn,
     UserTurn,
@@ -84,8 +84,8 @@ def says(text: str) -> UserTurn:
     return UserTurn((TextPart(text),))
 
 
-def calls(*words: str) -> tuple[Call, ...]:
-    return tuple(Call(f"id{word[3:]}", "toolname", {"argname": word}) for word in words)
+def calls(*words: str) -> tuple[ToolCall, ...]:
+    return tuple(ToolCall(f"id{word[3:]}", "toolname", {"argname": word}) for word in words)
 
 
 def result(text: str) -> ToolTurn:
@@ -130,12 +130,12 @@ def test_nothing_that_was_said_is_lost(name, effort) -> None:
     """System text, functions, texts, calls and results are all written, and in the order in which they
     came.
     """
-    _, able = compiled(name)
+    _, capabilities = compiled(name)
     for which, turns in TOLD.items():
         got = write(name, Conversation("systemtext", turns, (TOOL,)), effort).plain
         assert [word for word in ("systemtext", "tooldesc", *words(turns)) if word not in got] == [], which
         places = [(got.rindex(word), word) for word in words(turns)]
-        if able.parallel or not able.calls:
+        if capabilities.parallel or not capabilities.calls:
             assert all(one < two for one, two in pairwise(places)), (which, sorted(places))
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from b3node.prompt.ending import Ending, ended
+from b3node.prompt.ending import PromptEnd, end_prompt
 from b3node.prompt.probe.samples import Samples
 from tests.prompt.corpus import ALL, compiled
 from tests.prompt.probe.test_dialect import learned
@@ -16,9 +16,9 @@ GOLDEN = Path(__file__).parent / "golden" / "endings.txt"
 KINDS = (("off", "none", False), ("on", "high", False), ("on, with a grammar", "high", True))
 
 
-def ending(name, effort, *, grammar=False, calls=False) -> Ending:
+def ending(name, effort, *, grammar=False, calls=False) -> PromptEnd:
     rendered = Samples(*compiled(name)).prompt(effort)
-    return ended(rendered, learned(name), thinks=effort == "high", grammar=grammar, calls=calls)
+    return end_prompt(rendered, learned(name), thinks=effort == "high", grammar=grammar, calls=calls)
 
 
 def described(name: str) -> str:
@@ -45,7 +45,7 @@ def test_the_ends_of_prompts_are_known() -> None:
 @pytest.mark.parametrize("name", ALL)
 def test_nobody_thinks_who_is_not_asked_to(name) -> None:
     """Off: no prompt ends in a thought; on with a grammar: every one does whose model is known to think."""
-    form = learned(name).thoughts
+    form = learned(name).thinking
     assert not ending(name, "none").thinking
     if form and (form.always or form.switch):
         assert ending(name, "high", grammar=True).thinking

@@ -63,13 +63,13 @@ def test_a_schema_holds_whatever_strict_says(strict) -> None:
 
 def test_a_schema_is_compiled_once() -> None:
     """The second request with a schema finds its grammar, under whatever name."""
-    runs = Runs()
-    compiled = Formats(runs)
+    accepts = Runs()
+    compiled = Formats(accepts)
 
     first, second = (compiled.grammar(replace(FORMAT, name=name)) for name in "ab")
 
     assert first == second
-    assert len(runs.shown) == 1
+    assert len(accepts.shown) == 1
 
 
 def test_the_order_of_members_is_part_of_a_schema() -> None:
@@ -90,32 +90,32 @@ def test_the_order_of_members_is_part_of_a_schema() -> None:
 )  # fmt: skip
 def test_what_cannot_be_enforced_is_refused(schema, words) -> None:
     """A 400 at the schema, with the place in it and why; nothing of it is kept."""
-    runs = Runs()
+    accepts = Runs()
     with pytest.raises(Refusal) as caught:
-        Formats(runs).grammar(TextFormat("json_schema", "n", schema))
+        Formats(accepts).grammar(TextFormat("json_schema", "n", schema))
 
     assert (caught.value.code, caught.value.param) == ("invalid_request", "text.format.schema")
     assert words in caught.value.message
-    assert runs.shown == []
+    assert accepts.shown == []
 
 
 def test_what_the_runtime_cannot_bear_is_refused() -> None:
     """A grammar that the model's runtime does not take is the client's to hear, not the engine's to die
     of.
     """
-    runs = Runs(answer=False)
-    compiled = Formats(runs)
+    accepts = Runs(answer=False)
+    compiled = Formats(accepts)
     for _ in range(2):
         with pytest.raises(Refusal) as caught:
             compiled.grammar(FORMAT)
         assert (caught.value.code, caught.value.param) == ("invalid_request", "text.format.schema")
 
-    assert len(runs.shown) == 2
+    assert len(accepts.shown) == 2
 
 
 def test_the_grammar_is_prepared_with_the_prompt() -> None:
     """What the engine gets has the grammar beside the tokens."""
-    preparer = Preparer(FakeVocabulary(chat_template=CHATML), n_ctx=10_000, runs=Runs())
+    preparer = Preparer(FakeVocabulary(chat_template=CHATML), n_ctx=10_000, accepts=Runs())
 
     prepared = preparer.prepare(replace(request(user("hi")), text_format=FORMAT), NOW)
 

@@ -16,7 +16,7 @@ from b3node.grammar import schema_to_gbnf
 from b3node.prompt.outline import literals
 from b3node.prompt.prepare import Preparer
 from b3node.prompt.prepared import Prepared
-from b3node.prompt.template.default_templates import CHATML
+from b3node.prompt.template.chat_template import CHATML
 from tests.prompt.corpus import ALL, compiled, source
 from tests.prompt.fakes import FakeVocabulary, special_tokens
 from tests.prompt.histories import BARE, WEATHER, request, user
@@ -159,11 +159,11 @@ def test_functions_are_compiled_once() -> None:
     """
     shown: list[str] = []
 
-    def runs(grammar: str) -> bool:
+    def accepts(grammar: str) -> bool:
         shown.append(grammar)
         return len(shown) < 2
 
-    preparer = Preparer(PLAIN_WORDS, n_ctx=100_000, runs=runs)
+    preparer = Preparer(PLAIN_WORDS, n_ctx=100_000, accepts=accepts)
     grammars = {preparer.prepare(request(user(word), tools=(WEATHER,)), NOW).grammar for word in "ab"}
     assert grammars == {shown[0]}
 
@@ -211,7 +211,7 @@ def test_every_family_can_be_asked_for_everything(name) -> None:
             bare = learned(name).calls.bare
             assert got.outline.triggered == (set(fields) == {"tools"} and (not bare or got.outline.triggered))
             assert (got.outline.reading.thinking, got.outline.must) != (True, got.outline.triggered)
-    assert compiled(name)[1] == preparer.able
+    assert compiled(name)[1] == preparer.capabilities
 
 
 @pytest.mark.parametrize(("most", "loosened"), [(256 * 1024, 0), (30_000, 1), (7_000, 2)])
@@ -236,4 +236,4 @@ def test_a_runtime_that_takes_less_gets_functions_with_any_arguments(most, loose
 def limited(most: int) -> Preparer:
     """One whose runtime takes grammars of `most` bytes."""
     vocabulary = FakeVocabulary(special_tokens(user_defined=()), chat_template=CHATML)
-    return Preparer(vocabulary, n_ctx=100_000, runs=lambda grammar: len(grammar) <= most)
+    return Preparer(vocabulary, n_ctx=100_000, accepts=lambda grammar: len(grammar) <= most)

@@ -8,23 +8,23 @@ import pytest
 from msgspec.structs import replace
 
 from b3node.contract.request import FunctionTool, TextPart
-from b3node.prompt.ending import ended
-from b3node.prompt.template.call_writer import spell
-from b3node.prompt.template.conversation import AssistantTurn, Call, Conversation, ToolTurn, UserTurn
-from b3node.prompt.template.reasoning_variables import reasons
+from b3node.prompt.ending import end_prompt
+from b3node.prompt.template.call_writer import write_calls
+from b3node.prompt.template.conversation import AssistantTurn, Conversation, ToolCall, ToolTurn, UserTurn
+from b3node.prompt.template.reasoning_variables import enables_thinking
 from b3node.prompt.tokens.provenance import plain
 from tests.prompt.corpus import ALL
 from tests.prompt.given import learn_once, write
 
 TOOL = FunctionTool("look_up", "About.", {"type": "object", "properties": {"what": {"type": "string"}}})
-CALL = Call("call00001", "look_up", {"what": "fjord"})
+CALL = ToolCall("call00001", "look_up", {"what": "fjord"})
 ASKED = Conversation("System.", (UserTurn((TextPart("Question?"),)),), (TOOL,))
 
 
 def prompt(name, conversation, effort) -> str:
     """A prompt as it is submitted."""
     rendered = write(name, conversation, effort).text
-    end = ended(rendered, learn_once(name), thinks=reasons(effort), grammar=False, calls=False)
+    end = end_prompt(rendered, learn_once(name), thinks=enables_thinking(effort), grammar=False, calls=False)
     return plain(end.rendered)
 
 
@@ -57,7 +57,7 @@ CHANGED_UNTHINKING = CHANGED | frozenset(
 @pytest.mark.parametrize("name", ALL)
 def test_a_round_of_calls_goes_on_from_the_prompt(name, effort, changed) -> None:
     """With the thought, if there was one; which templates change what the model has read is known."""
-    thought = "Thought." if effort == "high" and learn_once(name).thoughts else ""
+    thought = "Thought." if effort == "high" and learn_once(name).thinking else ""
     before = prompt(name, ASKED, effort)
     said = AssistantTurn("", thought, (CALL,))
     after = prompt(name, going_on(said, ToolTurn(CALL.id, "look_up", "r")), effort)
@@ -74,7 +74,7 @@ def test_a_replayed_round_is_what_the_model_wrote(name) -> None:
         learned = learn_once(name)
     except FileNotFoundError:
         pytest.skip("the shared templates are not here")
-    form = learned.thoughts
+    form = learned.thinking
     assert form
     before = prompt(name, ASKED, "high")
     opened = before.rstrip().endswith(form.span.open)
@@ -84,4 +84,4 @@ def test_a_replayed_round_is_what_the_model_wrote(name) -> None:
     wrote = after.removeprefix(before).lstrip()
 
     assert wrote.startswith(thought)
-    assert wrote.removeprefix(thought).lstrip().startswith(spell([CALL], learned.calls).strip())
+    assert wrote.removeprefix(thought).lstrip().startswith(write_calls([CALL], learned.calls).strip())

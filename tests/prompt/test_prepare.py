@@ -14,8 +14,7 @@ from hypothesis import given, settings, strategies as st
 from b3node.contract.request import FunctionTool, ImagePart, Message, Reasoning, TextPart
 from b3node.errors import Refusal
 from b3node.prompt.prepare import Preparer
-from b3node.prompt.template.chat_template import BrokenTemplateError
-from b3node.prompt.template.default_templates import CHATML, PLAIN
+from b3node.prompt.template.chat_template import CHATML, PLAIN_TURNS, BrokenTemplateError
 from tests.prompt.corpus import ALL, markers_in, source
 from tests.prompt.fakes import CONTROL, USER_DEFINED, FakeVocabulary, special_tokens
 from tests.prompt.histories import HISTORIES, assistant, call, developer, output, request, system, user
@@ -69,7 +68,7 @@ def hostile(*texts: str, name: str = "name"):
 
 
 @pytest.mark.parametrize("marker", CONTROL + USER_DEFINED)
-@pytest.mark.parametrize("template", [TOOLS, CHATML, PLAIN])
+@pytest.mark.parametrize("template", [TOOLS, CHATML, PLAIN_TURNS])
 def test_a_clients_marker_is_never_a_special_token(marker, template) -> None:
     """Prompts have the special tokens of their shape, whatever is written in them and wherever it is cut."""
     prepare = preparer(template)
@@ -174,14 +173,14 @@ def test_a_prompt_reads_as_the_template_wrote_it() -> None:
         "<|im_start|>user\n<think><|im_end|>\n<|im_start|>assistant\n"
     )
     assert FakeVocabulary().read(prompt.tokens) == prompt.text
-    assert [prompt.tokens[mark - 1] for mark in prompt.marks] == [258] * 4
+    assert [prompt.tokens[mark - 1] for mark in prompt.cache_boundaries] == [258] * 4
     assert 259 not in prompt.tokens
 
 
 @pytest.mark.parametrize(("template", "history"), [("tools", "folded"), ("plain", "two_calls")])
 def test_whole_prompts_are_known(template, history) -> None:
     """Golden files: a template's own spelling of calls, and the generic one where it has none."""
-    source = {"tools": TOOLS, "plain": PLAIN}[template]
+    source = {"tools": TOOLS, "plain": PLAIN_TURNS}[template]
     prompt = preparer(source).compose(HISTORIES[history], NOW)
 
     assert prompt.text == (GOLDEN / f"{template}-{history}.txt").read_text("utf-8")
@@ -193,7 +192,7 @@ def test_what_is_handed_on_are_little_endian_ids() -> None:
     prompt, prepared = prepare.compose(asked, NOW), prepare.prepare(asked, NOW)
 
     assert struct.unpack(f"<{prepared.prompt_tokens}i", prepared.tokens) == prompt.tokens
-    assert prepared.marks == prompt.marks
+    assert prepared.cache_boundaries == prompt.cache_boundaries
 
 
 def test_a_conversation_that_goes_on_keeps_its_beginning() -> None:
@@ -202,8 +201,8 @@ def test_a_conversation_that_goes_on_keeps_its_beginning() -> None:
     first = prepare.compose(request(user("Hi"), instructions="S"), NOW)
     then = prepare.compose(request(user("Hi"), assistant("Yo"), user("More"), instructions="S"), NOW)
 
-    assert then.tokens[: first.marks[-1]] == first.tokens[: first.marks[-1]]
-    assert first.marks == then.marks[: len(first.marks)]
+    assert then.tokens[: first.cache_boundaries[-1]] == first.tokens[: first.cache_boundaries[-1]]
+    assert first.cache_boundaries == then.cache_boundaries[: len(first.cache_boundaries)]
 
 
 def test_reasoning_is_asked_for_by_effort() -> None:
@@ -216,15 +215,15 @@ def test_reasoning_is_asked_for_by_effort() -> None:
 
 def test_a_template_for_functions_is_used_for_functions() -> None:
     """A file may bring a second template for requests that declare functions."""
-    prepare = preparer("{{ messages[0].content }}", tool_template="tools: {{ tools | tojson }}" + PLAIN)
+    prepare = preparer("{{ messages[0].content }}", tool_template="tools: {{ tools | tojson }}" + PLAIN_TURNS)
 
     assert prepare.compose(request(user("Hi")), NOW).text == "Hi"
     assert prepare.compose(request(user("Hi"), tools=(FunctionTool("f"),)), NOW).text.startswith("tools: [{")
-    assert prepare.able.tools
+    assert prepare.capabilities.tools
 
 
 @pytest.mark.parametrize(
-    ("tokens", "expected"), [(special_tokens(), CHATML), (special_tokens(("<s>",), ()), PLAIN)]
+    ("tokens", "expected"), [(special_tokens(), CHATML), (special_tokens(("<s>",), ()), PLAIN_TURNS)]
 )
 def test_a_model_without_a_template_gets_one(tokens, expected) -> None:
     """ChatML if the vocabulary has its tokens, else plain turns."""
@@ -240,7 +239,10 @@ def test_plain_turns_are_what_they_are_called() -> None:
     """The speaker's name before each turn."""
     asked = request(user(" Hi "), assistant("Yo"), instructions="S")
 
-    assert preparer(PLAIN).compose(asked, NOW).text == "System: S\n\nUser: Hi\n\nAssistant: Yo\n\nAssistant:"
+    assert (
+        preparer(PLAIN_TURNS).compose(asked, NOW).text
+        == "System: S\n\nUser: Hi\n\nAssistant: Yo\n\nAssistant:"
+    )
 
 
 def test_special_texts_are_told_to_the_template() -> None:
@@ -304,7 +306,7 @@ def test_a_preparer_serves_another_context_as_one_made_for_it() -> None:
     asked = request(user("x" * 30))
     long, short = preparer(n_ctx=ROOM), preparer(n_ctx=40)
 
-    assert short.within(ROOM).prepare(asked, NOW) == long.prepare(asked, NOW)
-    assert long.within(ROOM) is long
+    assert short.with_context(ROOM).prepare(asked, NOW) == long.prepare(asked, NOW)
+    assert long.with_context(ROOM) is long
     with pytest.raises(Refusal):
-        long.within(1).prepare(asked, NOW)
+        long.with_context(1).prepare(asked, NOW)

@@ -23,12 +23,12 @@ from b3node.parse.deltas import (
 )
 from b3node.parse.markers import marked
 from b3node.parse.reader import parser_of
-from b3node.prompt.ending import ended
+from b3node.prompt.ending import end_prompt
 from b3node.prompt.outline import literals
 from b3node.prompt.probe.literals import common_head, markers
-from b3node.prompt.probe.samples import ANSWER, KEY, NAME, THOUGHT, VALUE, Samples
-from b3node.prompt.template.call_writer import spell
-from b3node.prompt.template.conversation import Call
+from b3node.prompt.probe.samples import ANSWER, KEY, NAME, THINKING, VALUE, Samples
+from b3node.prompt.template.call_writer import write_calls
+from b3node.prompt.template.conversation import ToolCall
 from tests.prompt.corpus import ALL, compiled
 from tests.prompt.probe.test_dialect import learned
 
@@ -73,7 +73,7 @@ def samples(name: str) -> Samples:
 def written_after_prompt(name: str, turn: str) -> tuple[Reading, bytes]:
     """What the model would have to write for a turn, and how that is read behind the prompt."""
     prompt = samples(name).prompt("high")
-    end = ended(prompt, learned(name), thinks=True, grammar=False, calls=False)
+    end = end_prompt(prompt, learned(name), thinks=True, grammar=False, calls=False)
     _, _, frame = end.rendered.rpartition("curlew")
     head = common_head(turn, frame)
     body = turn[len(head) :].removeprefix((markers(frame) or [""])[-1])
@@ -131,12 +131,12 @@ def every_way(name: str, reading: Reading, written: bytes) -> tuple[str, str, li
 @pytest.mark.parametrize("name", ALL)
 def test_calls_come_back(name) -> None:
     """Names, order, arguments; as many in a turn as the template writes."""
-    template, able = compiled(name)
-    if not able.calls:
+    template, capabilities = compiled(name)
+    if not capabilities.calls:
         return
     usual = SIMPLE if any(sign in template.source for sign in UNABLE) else ARGUMENTS
     last: dict[str, object] = {KEY: VALUE}
-    turns = [[*usual, {}, last]] if able.parallel else [[each] for each in usual]
+    turns = [[*usual, {}, last]] if capabilities.parallel else [[each] for each in usual]
     for arguments in turns:
         turn = samples(name).calls(*arguments)
         assert every_way(name, *written_after_prompt(name, turn)) == ("", "", arguments)
@@ -149,19 +149,19 @@ def test_calls_come_back_in_the_models_own_spelling(name) -> None:
     for how in (dialect.calls, *dialect.also):
         assert isinstance(how, Calls)
         for arguments in [(each,) for each in (*ARGUMENTS, {})] if how.alone else [ARGUMENTS, ({},)]:
-            calls = [Call(f"id{n}", NAME, each) for n, each in enumerate(arguments)]
-            spelled = spell(calls, how).encode()
+            calls = [ToolCall(f"id{n}", NAME, each) for n, each in enumerate(arguments)]
+            spelled = write_calls(calls, how).encode()
             assert every_way(name, Reading(dialect, calls=True), spelled) == ("", "", list(arguments))
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_thoughts_come_back(name) -> None:
     """Apart from what follows them, an answer or a call."""
-    turn = samples(name).thought()
+    turn = samples(name).thinking()
     if not turn:
         return
     thought, text, calls = every_way(name, *written_after_prompt(name, turn))
 
-    assert thought == THOUGHT
+    assert thought == THINKING
     assert text == (ANSWER if ANSWER in turn else "")
     assert calls == ([] if ANSWER in turn else [{KEY: VALUE}])

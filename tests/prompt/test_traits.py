@@ -6,25 +6,22 @@ import pytest
 
 from b3node.dialects.dialect import GENERIC
 from b3node.prompt.probe.capabilities import probe
-from b3node.prompt.probe.dialect import learn
-from b3node.prompt.probe.traits_of import portrait
+from b3node.prompt.probe.dialect import learn, traits_of
 from b3node.prompt.template.chat_template import ChatTemplate
 from b3node.prompt.traits import Traits
 from tests.prompt.corpus import source
 from tests.zoo.templates import CHATML
 
 
-def traits_of(source: str, *, template: bool = True) -> Traits:
+def traits(source: str, *, template: bool = True) -> Traits:
     written = ChatTemplate(source, bos="<s>", eos="</s>")
-    able = probe(written)
-    return portrait(able, learn(written, able), template=template)
+    capabilities = probe(written)
+    return traits_of(capabilities, learn(written, capabilities), template=template)
 
 
 def test_a_template_of_turns_alone_says_so() -> None:
     """Functions are described in the text, and nothing tells of thoughts."""
-    assert traits_of(CHATML, template=False) == Traits(
-        False, "turn", "text", not GENERIC.alone, False, "none"
-    )
+    assert traits(CHATML, template=False) == Traits(False, "turn", "text", not GENERIC.alone, False, "none")
 
 
 @pytest.mark.parametrize(
@@ -51,4 +48,4 @@ def test_real_models_are_told_for_what_they_are(name, expected) -> None:
     except FileNotFoundError:
         pytest.skip("the shared templates are not here")
 
-    assert traits_of(found) == expected
+    assert traits(found) == expected

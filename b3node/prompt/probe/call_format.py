@@ -33,7 +33,7 @@ from b3node.dialects.dialect import (
     Span,
     TaggedArguments,
 )
-from b3node.prompt.probe.literals import common_head, markers, seam
+from b3node.prompt.probe.literals import common_head, markers, split_literal
 from b3node.prompt.probe.samples import ANSWER, KEY, NAME, NUMBER, NUMBER_KEY, VALUE, Samples
 
 _ID, _INDEX = "\ue000", "\ue001"
@@ -62,7 +62,7 @@ class _Pieces(msgspec.Struct, frozen=True):
     first: int
 
 
-def read_calls(samples: Samples, thought: Span | None) -> Calls | None:
+def read_call_format(samples: Samples, thought: Span | None) -> Calls | None:
     """The spelling of calls in a template's own words; None if it writes none, or in no way that is known here.
 
     `thought` is how it spells thoughts: some write an empty one before a call.
@@ -75,7 +75,7 @@ def read_calls(samples: Samples, thought: Span | None) -> Calls | None:
     before, end = opener.sub("", pieces.before), closer.sub("", pieces.end)
     if pieces.middle is None:
         return Calls(body, open=_pattern(before, pieces.first), close=end, bare=not before, alone=True)
-    parts = seam(before, opener.sub("", closer.sub("", pieces.middle)), end)
+    parts = split_literal(before, opener.sub("", closer.sub("", pieces.middle)), end)
     opening = before[: len(before) - len(parts.open)]
     return Calls(
         body,
@@ -97,7 +97,7 @@ def _pattern(literal: str, first: int) -> Pattern:
 
 def _pieces(samples: Samples, thought: Span | None) -> _Pieces | None:
     one = _turn(samples, thought, {KEY: VALUE, NUMBER_KEY: NUMBER})
-    count = 3 if samples.able.parallel else 1
+    count = 3 if samples.capabilities.parallel else 1
     many = _turn(samples, thought, *(dict[str, object]({KEY: VALUE}) for _ in range(count)))
     number = re.search(f"{VALUE}(.*?){NUMBER_KEY}(.*?){NUMBER}", one, re.DOTALL)
     calls = [_restated(*found.groups()) for found in _CALL.finditer(many)]
@@ -150,11 +150,11 @@ def _numbered(literals: tuple[str, ...]) -> tuple[str, int]:
 # ------------------------------------------------------------------------------------------------ bodies, arguments
 
 
-_Edges = tuple[Body, re.Pattern[str], re.Pattern[str]]
+_BodyMatch = tuple[Body, re.Pattern[str], re.Pattern[str]]
 """A body, what of it stands at the end of a literal before it, and at the beginning of one behind it."""
 
 
-def _body(pieces: _Pieces, samples: Samples) -> _Edges | None:
+def _body(pieces: _Pieces, samples: Samples) -> _BodyMatch | None:
     found = _arguments(pieces, samples)
     if found is None:
         return None
@@ -167,7 +167,7 @@ def _body(pieces: _Pieces, samples: Samples) -> _Edges | None:
     return NamedBody(_pattern(between, pieces.first), arguments), _NOTHING, re.compile(rf"\A{closing}")
 
 
-def _object_body(pieces: _Pieces, between: str, closing: str) -> _Edges | None:
+def _object_body(pieces: _Pieces, between: str, closing: str) -> _BodyMatch | None:
     closer = re.compile(rf"\A{closing}{_OBJECT_END}")
     before, arguments, after = (
         _OBJECT.search(pieces.before),
@@ -203,7 +203,7 @@ def _item(samples: Samples) -> str:
 
 
 def _tagged(pieces: _Pieces, samples: Samples) -> tuple[Arguments, str, str] | None:
-    parts = seam(pieces.to_key, pieces.to_number_key, pieces.end)
+    parts = split_literal(pieces.to_key, pieces.to_number_key, pieces.end)
     if parts.between.strip() or not (parts.open and parts.close and pieces.to_value):
         return None
     close = parts.close + parts.between

@@ -3,7 +3,7 @@
 Templates refuse, drop or garble what their authors did not think of: a system message, two users in a row,
 the second of two calls, arguments that are text. None of that can be read off the source, and a refusal at
 the tenth turn of somebody's agent is too late; so each model's template writes a few small conversations when
-it is loaded, and `fit` bends every request by what came of them. A thing counts as written if a word that
+it is loaded, and `adapt` bends every request by what came of them. A thing counts as written if a word that
 only it contains is in the output.
 """
 
@@ -18,23 +18,23 @@ from msgspec.structs import replace
 
 from b3node.contract.request import Effort, FunctionTool, TextPart
 from b3node.errors import Refusal
-from b3node.prompt.template.capabilities import Abilities, Arguments
+from b3node.prompt.template.capabilities import ArgumentsForm, TemplateCapabilities
 from b3node.prompt.template.chat_template import BrokenTemplateError, ChatTemplate
 from b3node.prompt.template.conversation import (
     AssistantTurn,
-    Call,
     Conversation,
-    Thoughts,
+    ThinkingPlacement,
+    ToolCall,
     ToolTurn,
     Turn,
     UserTurn,
 )
-from b3node.prompt.template.reasoning_variables import variables as asked_by
-from b3node.prompt.template.text_beside_calls import WAYS, Aside, told
+from b3node.prompt.template.reasoning_variables import reasoning_variables
+from b3node.prompt.template.text_beside_calls import TEXT_PLACEMENTS, TextPlacement, place_text
 from b3node.prompt.tokens.provenance import plain
 
 # What probes say: words that no template contains.
-_SYSTEM, _FIRST, _SECOND, _ANSWER, _THOUGHT = "lapwing", "curlew", "dunlin", "godwit", "bittern"
+_SYSTEM, _FIRST, _SECOND, _ANSWER, _THINKING = "lapwing", "curlew", "dunlin", "godwit", "bittern"
 _FUNCTION, _ABOUT, _NAME, _VALUE, _OTHER = "avocet", "knotbird", "plover", "turnstone", "whimbrel"
 _RESULT, _OTHER_RESULT = "redshank", "sandpiper"
 
@@ -52,7 +52,7 @@ _SHOWN: Final = re.compile("""['"]type['"]: ?['"]th""")
 _EFFORTS: Final[tuple[Effort, ...]] = ("none", "high")
 
 
-def probe(template: ChatTemplate) -> Abilities:
+def probe(template: ChatTemplate) -> TemplateCapabilities:
     """The abilities of a template; it writes some thirty short conversations for that.
 
     Raises:
@@ -66,23 +66,23 @@ class _Probe:
 
     def __init__(self, template: ChatTemplate) -> None:
         self._template = template
-        self._thoughts: Thoughts = "field"
+        self._thinking_placement: ThinkingPlacement = "field"
         self._no_tools: Literal["none", "empty"] = "none"
         if not self._writes([_USER], _FIRST):
             self._no_tools = "empty"
             if not self._writes([_USER], _FIRST):
                 raise BrokenTemplateError("the model's chat template does not write what a user says")
-        self._arguments: Arguments = "mapping"
+        self._arguments: ArgumentsForm = "mapping"
         if not self._writes_arguments():
             self._arguments = "text"
-        self._thoughts = next(filter(self._writes_thoughts, get_args(Thoughts)), "field")
+        self._thinking_placement = next(filter(self._writes_thinking, get_args(ThinkingPlacement)), "field")
 
-    def abilities(self) -> Abilities:
+    def abilities(self) -> TemplateCapabilities:
         turns: list[Turn] = [_USER, self._call(_VALUE), _TOLD]
         both = self._call(_VALUE, _OTHER)
         alike = self._rounds_alike()
-        aside = self._way(WAYS[:-1], [_TOLD])
-        return Abilities(
+        text_beside_calls = self._way(TEXT_PLACEMENTS[:-1], [_TOLD])
+        return TemplateCapabilities(
             system=self._writes([_USER], _SYSTEM, system=_SYSTEM)
             and (not self._writes(turns, _RESULT) or self._writes(turns, _SYSTEM, system=_SYSTEM)),
             users_in_a_row=self._writes([_USER, _AGAIN], _FIRST, _SECOND),
@@ -97,9 +97,14 @@ class _Probe:
             parallel=self._writes([_USER, both, _TOLD, _TOLD_TOO], _VALUE, _OTHER, _RESULT, _OTHER_RESULT),
             arguments=self._arguments,
             loose_arguments=self._writes([_USER, _called(f'["{_VALUE}"]'), _TOLD], _VALUE),
-            aside=aside,
-            old_aside=self._way((aside, *WAYS[:-1]), [_TOLD, AssistantTurn(_OTHER), _AGAIN], _OTHER, _SECOND),
-            thoughts=self._thoughts,
+            text_beside_calls=text_beside_calls,
+            old_text_beside_calls=self._way(
+                (text_beside_calls, *TEXT_PLACEMENTS[:-1]),
+                [_TOLD, AssistantTurn(_OTHER), _AGAIN],
+                _OTHER,
+                _SECOND,
+            ),
+            thinking_placement=self._thinking_placement,
             answer_last=self._answers_again(),
             reasoning=self._written([_USER], effort="high") != self._written([_USER]),
         )
@@ -109,11 +114,11 @@ class _Probe:
         written = self._written([_USER, self._call(_VALUE), _TOLD])
         return _NAME in written and _VALUE in written and f"{{'{_NAME}'" not in written
 
-    def _writes_thoughts(self, form: Thoughts) -> bool:
+    def _writes_thinking(self, form: ThinkingPlacement) -> bool:
         """Whether the thought before a call is written, if it is given in this form, and not as Python shows a list."""
-        self._thoughts = form
+        self._thinking_placement = form
         written = self._written([_USER, self._thinking(""), _TOLD], effort="high")
-        return all(word in written for word in (_THOUGHT, _VALUE, _RESULT)) and not _SHOWN.search(written)
+        return all(word in written for word in (_THINKING, _VALUE, _RESULT)) and not _SHOWN.search(written)
 
     def _rounds_alike(self) -> bool:
         """Whether a second round is spelled like the first: some templates forget that they have begun a list."""
@@ -121,17 +126,17 @@ class _Probe:
         _, *rounds = self._written([*turns, *turns, _USER]).split(_FIRST)
         return len(rounds) < 2 or _DIGITS.sub("0", rounds[0]) == _DIGITS.sub("0", rounds[1])
 
-    def _way(self, ways: tuple[Aside, ...], after: list[Turn], *words: str) -> Aside:
+    def _way(self, ways: tuple[TextPlacement, ...], after: list[Turn], *words: str) -> TextPlacement:
         """The first way in which what is said beside a call is written before the call and what comes after it."""
         for way in ways:
             if self._tells(way, after, _ANSWER, _VALUE, _RESULT, *words):
                 return way
         return "apart"
 
-    def _tells(self, way: Aside, after: list[Turn], *words: str) -> bool:
+    def _tells(self, way: TextPlacement, after: list[Turn], *words: str) -> bool:
         """Whether all is written in order, whatever the effort, with a thought and without one."""
-        for effort, thought in product(_EFFORTS, ("", _THOUGHT)):
-            turns = [_USER, *told(self._thinking(_ANSWER, thought), way), *after]
+        for effort, thought in product(_EFFORTS, ("", _THINKING)):
+            turns = [_USER, *place_text(self._thinking(_ANSWER, thought), way), *after]
             written = self._written(turns, effort=effort)
             places = [written.find(word) for word in words]
             if places[0] < 0 or places != sorted(places):
@@ -151,7 +156,7 @@ class _Probe:
             return _called(*(f'{{"{_NAME}": "{value}"}}' for value in values))
         return _called(*(dict[str, object]({_NAME: value}) for value in values))
 
-    def _thinking(self, text: str, thought: str = _THOUGHT) -> AssistantTurn:
+    def _thinking(self, text: str, thought: str = _THINKING) -> AssistantTurn:
         return replace(self._call(_VALUE), text=text, reasoning=thought)
 
     def _writes(
@@ -170,8 +175,8 @@ class _Probe:
         **variables: object,
     ) -> str:
         """What the template makes of a conversation; nothing if it fails."""
-        conversation = Conversation(system, tuple(turns), (_TOOL,) if tools else (), self._thoughts)
-        told = asked_by(effort, self._template.source) | variables
+        conversation = Conversation(system, tuple(turns), (_TOOL,) if tools else (), self._thinking_placement)
+        told = reasoning_variables(effort, self._template.source) | variables
         if self._no_tools == "empty" and not tools:
             told["tools"] = []
         try:
@@ -182,5 +187,5 @@ class _Probe:
 
 def _called(*arguments: dict[str, object] | str) -> AssistantTurn:
     return AssistantTurn(
-        calls=tuple(Call(f"call{n:05}", _FUNCTION, value) for n, value in enumerate(arguments, start=1))
+        calls=tuple(ToolCall(f"call{n:05}", _FUNCTION, value) for n, value in enumerate(arguments, start=1))
     )

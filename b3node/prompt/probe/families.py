@@ -33,7 +33,7 @@ from b3node.dialects.dialect import (
 class Family(msgspec.Struct, frozen=True):
     """A row. `signs` are all in the template's source; with `bare`, calls without any marker were found.
 
-    `dialect` is what is known, None or empty where what was found stands. `trail` and `after` are a `ThoughtForm`'s.
+    `dialect` is what is known, None or empty where what was found stands. `trail` and `after` are a `ThinkingFormat`'s.
     """
 
     signs: tuple[str, ...]

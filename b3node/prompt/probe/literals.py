@@ -18,7 +18,7 @@ import msgspec
 _MARKER: Final = re.compile(r"<[^<>]*>|\[[^\[\]\s]*\]")
 
 
-class Seam(msgspec.Struct, frozen=True):
+class SplitLiteral(msgspec.Struct, frozen=True):
     """A middle, taken apart: what ends the one, what stands between, what begins the other."""
 
     close: str
@@ -26,7 +26,7 @@ class Seam(msgspec.Struct, frozen=True):
     open: str
 
 
-def seam(before: str, middle: str, after: str) -> Seam:
+def split_literal(before: str, middle: str, after: str) -> SplitLiteral:
     """Takes `middle` apart, by what stands `before` the first and `after` the last of what it stands between."""
     shared = _shared(before[::-1], middle[::-1])
     begin = _forward(before, len(before) - shared) - len(before) + len(middle)
@@ -35,7 +35,7 @@ def seam(before: str, middle: str, after: str) -> Seam:
     end = _shared(middle[:begin], after)
     end = min(_back(middle, end), _back(after, end))
     end = len(middle[:end].rstrip())
-    return Seam(middle[:end], middle[end:begin], middle[begin:])
+    return SplitLiteral(middle[:end], middle[end:begin], middle[begin:])
 
 
 def common_head(*texts: str) -> str:

@@ -1,9 +1,9 @@
-"""What a template writes around words that are known: assistant turns of small conversations, cut out.
+"""Samples of a template's output around known words: assistant turns of small conversations, cut out.
 
-A spelling can be read only where it stands alone, so each sample is a user's word and one assistant turn behind
+A spelling can be read only where it stands alone, so each sample is a user's word and one assistant turn after
 it. Some templates write a turn's calls only when results follow; then the sample ends where the first result
-begins. The words are such that no template contains them, and the names of arguments are in alphabetical order,
-because some templates sort them.
+begins. No template contains the words, and the names of arguments are in alphabetical order, because some
+templates sort them.
 """
 
 from __future__ import annotations
@@ -14,109 +14,120 @@ from typing import Final
 
 from b3node.contract.request import Effort, FunctionTool, TextPart
 from b3node.errors import Refusal
-from b3node.prompt.template.adapt import fit
-from b3node.prompt.template.capabilities import Abilities
+from b3node.prompt.template.adapt import adapt
+from b3node.prompt.template.capabilities import TemplateCapabilities
 from b3node.prompt.template.chat_template import ChatTemplate
-from b3node.prompt.template.conversation import AssistantTurn, Call, Conversation, ToolTurn, Turn, UserTurn
-from b3node.prompt.template.reasoning_variables import variables
+from b3node.prompt.template.conversation import (
+    AssistantTurn,
+    Conversation,
+    ToolCall,
+    ToolTurn,
+    Turn,
+    UserTurn,
+)
+from b3node.prompt.template.reasoning_variables import reasoning_variables
 from b3node.prompt.tokens.provenance import plain
 
+USER: Final = "curlew"
 ANSWER: Final = "godwit"
-THOUGHT: Final = "bittern"
+THINKING: Final = "bittern"
 NAME: Final = "avocet"
 KEY: Final = "plover"
 VALUE: Final = "turnstone"
 NUMBER_KEY: Final = "whimbrel"
 NUMBER: Final = 30571
 
-_USER: Final = UserTurn((TextPart("curlew"),))
-_NEXT: Final = UserTurn((TextPart("dunlin"),))
+_NEXT: Final = "dunlin"
+_RESULT: Final = "redshank"
+
+_USER_TURN: Final = UserTurn((TextPart(USER),))
+_NEXT_TURN: Final = UserTurn((TextPart(_NEXT),))
 _PROPERTIES: Final = {
     KEY: {"type": "string", "description": "sanderling"},
     NUMBER_KEY: {"type": "integer", "description": "sanderling"},
 }
 _TOOL: Final = FunctionTool(NAME, "knotbird", {"type": "object", "properties": _PROPERTIES})
-_SAID: Final = AssistantTurn(ANSWER)
-_RESULT: Final = "redshank"
-_NOON: Final = datetime(2026, 1, 1, 12, tzinfo=UTC)
-_LIMIT: Final = 1 << 20
+_ANSWER_TURN: Final = AssistantTurn(ANSWER)
+_NOW: Final = datetime(2026, 1, 1, 12, tzinfo=UTC)
+_MAX_CHARS: Final = 1 << 20
 
 
 class Samples:
-    """Lets one template write.
+    """Writer of samples with one template.
 
     Args:
-        template: asked for a dozen short conversations.
-        able: what it was found to be able to write.
+        template: called for a dozen short conversations.
+        capabilities: the capabilities that it was found to have.
     """
 
-    def __init__(self, template: ChatTemplate, able: Abilities) -> None:
+    def __init__(self, template: ChatTemplate, capabilities: TemplateCapabilities) -> None:
         self._template = template
-        self.able = able
+        self.capabilities = capabilities
 
     @property
     def source(self) -> str:
-        """The template's text."""
+        """The template's source."""
         return self._template.source
 
     def answer(self) -> str:
-        """A turn that says `ANSWER` and is the last, or one that is followed by a user's."""
-        return self._first((_USER, _SAID), (_USER, _SAID, _NEXT), words=(ANSWER,))
+        """Returns a turn that says `ANSWER` and is the last, or else one before a user's."""
+        turns = (_USER_TURN, _ANSWER_TURN)
+        return self._first(turns, (*turns, _NEXT_TURN), words=(ANSWER,))
 
     def answer_and_more(self) -> str:
-        """A turn that says `ANSWER`, up to what the user says next."""
-        return self._first((_USER, _SAID, _NEXT), words=(ANSWER,))
+        """Returns a turn that says `ANSWER`, up to the user's next word."""
+        return self._first((_USER_TURN, _ANSWER_TURN, _NEXT_TURN), words=(ANSWER,))
 
-    def thought(self) -> str:
-        """A turn with a thought and an answer, or a call if thoughts are written beside calls alone; "" if nowhere."""
-        written = self._first((_USER, AssistantTurn(ANSWER, THOUGHT)), words=(THOUGHT, ANSWER))
-        if written or not self.able.calls:
+    def thinking(self) -> str:
+        """Returns a turn with thinking and an answer, or a call if only turns with calls have it; "" if none has."""
+        written = self._first((_USER_TURN, AssistantTurn(ANSWER, THINKING)), words=(THINKING, ANSWER))
+        if written or not self.capabilities.calls:
             return written
-        beside = AssistantTurn("", THOUGHT, (_call(1, {KEY: VALUE}),))
-        return self._first((_USER, beside), (_USER, beside, _result(1)), words=(THOUGHT, NAME))
+        calling = (_USER_TURN, AssistantTurn("", THINKING, (_call(1, {KEY: VALUE}),)))
+        return self._first(calling, (*calling, _result(1)), words=(THINKING, NAME))
 
     def calls(self, *arguments: dict[str, object]) -> str:
-        """A turn of calls of `NAME`; "" if the template writes none."""
-        if not self.able.calls:
+        """Returns a turn of calls of `NAME`; "" if the template writes none."""
+        if not self.capabilities.calls:
             return ""
         turn = AssistantTurn(calls=tuple(_call(place, given) for place, given in enumerate(arguments, 1)))
         results = tuple(_result(place) for place in range(1, len(arguments) + 1))
-        return self._first((_USER, turn), (_USER, turn, *results), words=(NAME, KEY))
+        return self._first((_USER_TURN, turn), (_USER_TURN, turn, *results), words=(NAME, KEY))
 
-    def prompt(self, effort: Effort, told: Mapping[str, object] | None = None) -> str:
-        """All of the prompt that asks for an answer to one user's word, `told` beside what an effort tells."""
-        return self._write((_USER,), variables(effort, self.source) | dict(told or {}))
+    def prompt(self, effort: Effort, further: Mapping[str, object] | None = None) -> str:
+        """Returns the whole prompt for an answer to one user's word, with the effort's and `further` variables."""
+        return self._write((_USER_TURN,), reasoning_variables(effort, self.source) | dict(further or {}))
 
     def _first(self, *conversations: tuple[Turn, ...], words: tuple[str, ...]) -> str:
-        """The assistant's turn of the first conversation in which all words are written; "" if there is none."""
+        """Returns the assistant's turn of the first conversation in which all words are written; "" if none."""
         for turns in conversations:
-            written = self._write(turns, variables("high", self.source))
+            written = self._write(turns, reasoning_variables("high", self.source))
             cut = _cut(written)
             if all(word in cut for word in words):
                 return cut
         return ""
 
-    def _write(self, turns: tuple[Turn, ...], told: dict[str, object]) -> str:
-        """All that the template makes of a conversation; "" if it fails."""
-        tools = (_TOOL,) if self.able.tools else ()
-        fitting = fit(Conversation("", turns, tools), self.able)
-        if self.able.no_tools == "empty" and not fitting.tools:
-            told = {**told, "tools": []}
+    def _write(self, turns: tuple[Turn, ...], variables: dict[str, object]) -> str:
+        """Returns all that the template writes for a conversation; "" if it fails."""
+        tools = (_TOOL,) if self.capabilities.tools else ()
+        adapted = adapt(Conversation("", turns, tools), self.capabilities)
+        if self.capabilities.no_tools == "empty" and not adapted.tools:
+            variables = {**variables, "tools": []}
         try:
-            return plain(self._template.write(fitting, told, _NOON, _LIMIT))
+            return plain(self._template.write(adapted, variables, _NOW, _MAX_CHARS))
         except Refusal:
             return ""
 
 
 def _cut(written: str) -> str:
-    """What stands between the user's word and the next one that is not the assistant's."""
-    _, _, turn = written.rpartition("curlew")
-    ends = [place for word in (_RESULT, "dunlin") if (place := turn.find(word)) >= 0]
+    """Returns the text between the user's word and the next one that is not the assistant's."""
+    _, _, turn = written.rpartition(USER)
+    ends = [place for word in (_RESULT, _NEXT) if (place := turn.find(word)) >= 0]
     return turn[: min(ends, default=len(turn))]
 
 
-def _call(place: int, arguments: dict[str, object]) -> Call:
-    return Call(f"call{place:05}", NAME, arguments)
+def _call(place: int, arguments: dict[str, object]) -> ToolCall:
+    return ToolCall(f"call{place:05}", NAME, arguments)
 
 
 def _result(place: int) -> ToolTurn:

@@ -17,14 +17,14 @@ import msgspec
 
 from b3node.dialects.dialect import Span
 from b3node.prompt.probe.literals import markers
-from b3node.prompt.probe.samples import ANSWER, NAME, THOUGHT, Samples
-from b3node.prompt.template.reasoning_variables import variables
+from b3node.prompt.probe.samples import ANSWER, NAME, THINKING, Samples
+from b3node.prompt.template.reasoning_variables import reasoning_variables
 
 _LAST_MARKER: Final = re.compile(r"(<[^<>]*>|\[[^\[\]\s]*\])\s*\Z")
 _SWITCHES: Final = ("enable_thinking", "thinking", "thinking_mode", "thinking_budget")
 
 
-class ThoughtForm(msgspec.Struct, frozen=True):
+class ThinkingFormat(msgspec.Struct, frozen=True):
     r"""How thoughts are spelled.
 
     `lead` is the white space behind the opening marker, `trail` that before the closing one, `after` all that stands
@@ -42,25 +42,25 @@ class ThoughtForm(msgspec.Struct, frozen=True):
 
 
 _SPOKEN_OF: Final = (
-    ThoughtForm(Span("<think>", "</think>")),
-    ThoughtForm(Span("[THINK]", "[/THINK]"), "", "", ""),
-    ThoughtForm(Span("<|inner_prefix|>", "<|inner_suffix|>"), "", "", ""),
+    ThinkingFormat(Span("<think>", "</think>")),
+    ThinkingFormat(Span("[THINK]", "[/THINK]"), "", "", ""),
+    ThinkingFormat(Span("<|inner_prefix|>", "<|inner_suffix|>"), "", "", ""),
 )
 """What a template's source may name although it writes none."""
 
 
-def read_thoughts(samples: Samples) -> ThoughtForm | None:
-    """The spelling of thoughts; None if the template knows of none. Whether the model thinks is left to `judged`."""
+def read_thinking_format(samples: Samples) -> ThinkingFormat | None:
+    """The spelling of thoughts; None if the template knows of none. Whether the model thinks is left to `with_control`."""
     return _written(samples) or _begun(samples) or _spoken_of(samples)
 
 
-def judged(form: ThoughtForm, samples: Samples) -> ThoughtForm:
+def with_control(form: ThinkingFormat, samples: Samples) -> ThinkingFormat:
     """The same with `always` and `switch`.
 
     A model thinks by itself if its template writes thoughts, or asks for them when told to leave them off, unless
     there is a switch.
     """
-    off = variables("none", samples.source)
+    off = reasoning_variables("none", samples.source)
     thinking = samples.prompt("high")
     switches = (name for name in _SWITCHES if samples.prompt("high", {name: off.get(name, 0)}) != thinking)
     switch = next(switches, "")
@@ -68,9 +68,9 @@ def judged(form: ThoughtForm, samples: Samples) -> ThoughtForm:
     return msgspec.structs.replace(form, always=asked and not switch, switch=switch)
 
 
-def _written(samples: Samples) -> ThoughtForm | None:
+def _written(samples: Samples) -> ThinkingFormat | None:
     """From a turn that has a thought."""
-    before, found, behind = samples.thought().partition(THOUGHT)
+    before, found, behind = samples.thinking().partition(THINKING)
     opened = _LAST_MARKER.search(before)
     closed = next(iter(markers(behind)), "")
     if not (found and opened and closed):
@@ -78,10 +78,10 @@ def _written(samples: Samples) -> ThoughtForm | None:
     trail, _, rest = behind.partition(closed)
     after, _, _ = rest.partition(ANSWER if ANSWER in rest else NAME)
     space = after[: len(after) - len(after.lstrip())]
-    return ThoughtForm(Span(opened[1], closed), before[opened.end(1) :], trail, space, always=True)
+    return ThinkingFormat(Span(opened[1], closed), before[opened.end(1) :], trail, space, always=True)
 
 
-def _begun(samples: Samples) -> ThoughtForm | None:
+def _begun(samples: Samples) -> ThinkingFormat | None:
     """From a prompt that ends with an opening tag of which the source has the closing one."""
     for effort in ("high", "none"):
         opened = re.search(r"<([\w:]+)>(\s*)\Z", samples.prompt(effort))
@@ -90,11 +90,11 @@ def _begun(samples: Samples) -> ThoughtForm | None:
     return None
 
 
-def _spoken_of(samples: Samples) -> ThoughtForm | None:
+def _spoken_of(samples: Samples) -> ThinkingFormat | None:
     spoken_of = (form for form in _SPOKEN_OF if form.span.close in samples.source)
     return next(spoken_of, None)
 
 
-def _usual(span: Span, *, airy: bool) -> ThoughtForm:
+def _usual(span: Span, *, airy: bool) -> ThinkingFormat:
     """Most families write line feeds around a thought, or nothing at all."""
-    return ThoughtForm(span) if airy else ThoughtForm(span, "", "", "")
+    return ThinkingFormat(span) if airy else ThinkingFormat(span, "", "", "")

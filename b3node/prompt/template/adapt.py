@@ -1,15 +1,15 @@
-"""Bends a conversation to what a template can write, and loses nothing of it.
+"""Adapts a conversation to the capabilities of a template without losing any of it.
 
-Each step answers one missing ability (see `abilities`) and leaves alone what needs no bending, so a
-conversation that suits its template is written exactly as its author meant. The steps are ordered: calls are
-brought into shape before they may become text, results before neighbours are merged, and the system text
-last, because it may have to go into the first user turn.
+Each step makes up for one missing capability (see `capabilities`) and changes nothing else, so a conversation
+that suits its template is written exactly as its author meant. The steps are ordered: calls are brought into
+shape before they may become text, results before neighbours are merged, and the system text last, because it
+may have to go into the first user turn.
 
-What a template cannot say of functions is said in text: the functions are listed in the system text, calls are
-written as the model spells them, a result stands between `<tool_response>` and `</tool_response>` in a user turn.
-Where a model has no spelling of its own, a call is a JSON object between `<tool_call>` and `</tool_call>`
-(`GENERIC`), which is what most families with JSON calls were trained on. A template that knows neither functions nor
-calls says all three that way, even if it would write a result's turn like any other.
+Where a template has no place for functions, text takes over: the functions are listed in the system text, calls
+are written as the model spells them, a result stands between `<tool_response>` and `</tool_response>` in a user
+turn. Where a model has no spelling of its own, a call is a JSON object between `<tool_call>` and `</tool_call>`
+(`GENERIC`): most families with JSON calls were trained on that. A template that knows neither functions nor calls
+gets all three that way, even if it would write a result's turn like any other.
 """
 
 from __future__ import annotations
@@ -21,98 +21,113 @@ from typing import Final
 from msgspec.structs import replace
 
 from b3node.contract.request import FunctionTool, TextPart
-from b3node.dialects.dialect import GENERIC as SPELLING, Calls
-from b3node.prompt.template.call_writer import spell
-from b3node.prompt.template.capabilities import Abilities
+from b3node.dialects.dialect import GENERIC, Calls
+from b3node.prompt.template.call_writer import write_calls
+from b3node.prompt.template.capabilities import TemplateCapabilities
 from b3node.prompt.template.conversation import (
     PARAGRAPH,
     AssistantTurn,
-    Call,
     Conversation,
+    ToolCall,
     ToolTurn,
     Turn,
     UserTurn,
 )
 from b3node.prompt.template.messages import function
 from b3node.prompt.template.sandbox import to_json
-from b3node.prompt.template.text_beside_calls import SILENT_USER, Aside, told
+from b3node.prompt.template.text_beside_calls import SILENT_USER, TextPlacement, place_text
 from b3node.prompt.tokens.provenance import client, client_value
 
-LISTED: Final = "You can call the functions described here, one JSON object a line:\n\n{functions}"
-"""What a model is told of functions if its template has no place for them."""
-GENERIC: Final = (
+FUNCTION_LIST: Final = "You can call the functions described here, one JSON object a line:\n\n{functions}"
+"""The list of functions, if the template has no place for them."""
+GENERIC_CALLS: Final = (
     "To call one, write its name and arguments as a JSON object between tags, nothing after it:\n"
     '<tool_call>\n{"name": "...", "arguments": {...}}\n</tool_call>'
 )
-"""How to call, for a model of which nothing says how it does."""
-OWN: Final = "To call a function, write it like this, with its own name and arguments:\n{example}"
-"""The same for a model that has a spelling of its own, although its template does not tell of functions."""
-RESULTS: Final = "The results come back between <tool_response> and </tool_response>."
+"""The explanation of calls, for a model whose own spelling is not known."""
+OWN_CALLS: Final = "To call a function, write it like this, with its own name and arguments:\n{example}"
+"""The same for a model with a known spelling, although its template does not mention functions."""
+RESULT_TAGS: Final = "The results come back between <tool_response> and </tool_response>."
 
-_EXAMPLE: Final = Call("0", "NAME", {"ARGUMENT": "VALUE"})
+_EXAMPLE: Final = ToolCall("0", "NAME", {"ARGUMENT": "VALUE"})
 
 _BLANK: Final = " "
-"""The text of an assistant turn that says nothing, for templates that insist on one."""
+"""The text of an empty assistant turn, for templates that insist on one."""
 
 
-def fit(
-    conversation: Conversation, able: Abilities, calls: Calls = SPELLING, *, explained: bool = False
+def adapt(
+    conversation: Conversation,
+    capabilities: TemplateCapabilities,
+    calls: Calls = GENERIC,
+    *,
+    explain_calls: bool = False,
 ) -> Conversation:
-    """A conversation that says the same and that a template with these abilities can write.
+    """Returns a conversation with the same content that a template with these capabilities can write.
 
-    `calls` is how the model spells calls, where the template does not write them; with `explained` the model is told
-    so, even if the template tells it of functions.
+    Args:
+        conversation: the conversation; not changed.
+        capabilities: the template's.
+        calls: the model's spelling of calls, where the template does not write them.
+        explain_calls: whether the system text explains that spelling, even if the template lists functions.
     """
-    turns = _shaped(conversation.turns, able, calls)
-    if able.calls and not able.parallel:
+    turns = _shaped(conversation.turns, capabilities, calls)
+    if capabilities.calls and not capabilities.parallel:
         turns = _one_call_a_turn(turns)
-    if _results_are_text(able):
+    if _results_are_text(capabilities):
         turns = _results_as_text(turns)
     system = conversation.system
-    if conversation.tools and (explained or not able.tools):
-        system = PARAGRAPH.join(text for text in (system, _told(conversation.tools, able, calls)) if text)
-    if system and not able.system:
+    if conversation.tools and (explain_calls or not capabilities.tools):
+        texts = (system, _function_text(conversation.tools, capabilities, calls))
+        system = PARAGRAPH.join(text for text in texts if text)
+    if system and not capabilities.system:
         turns = _with_system(turns, system)
         system = ""
-    tools = conversation.tools if able.tools else ()
-    return Conversation(system, tuple(_ordered(turns, able)), tools, able.thoughts)
+    tools = conversation.tools if capabilities.tools else ()
+    return Conversation(system, tuple(_ordered(turns, capabilities)), tools, capabilities.thinking_placement)
 
 
-def _shaped(turns: tuple[Turn, ...], able: Abilities, calls: Calls) -> Iterator[Turn]:
-    """Assistant turns whose calls have the right form, or are text; what is said beside calls told as it can be."""
+def _shaped(turns: tuple[Turn, ...], capabilities: TemplateCapabilities, calls: Calls) -> Iterator[Turn]:
+    """Yields the turns, calls in the right form or as text, a text next to calls where the template takes it."""
     last = max((index for index, turn in enumerate(turns) if isinstance(turn, UserTurn)), default=-1)
     for index, turn in enumerate(turns):
         if isinstance(turn, AssistantTurn):
-            yield from _assistant(turn, able, able.aside if index > last else able.old_aside, calls)
+            old = index <= last
+            placement = capabilities.old_text_beside_calls if old else capabilities.text_beside_calls
+            yield from _assistant(turn, capabilities, placement, calls)
         else:
             yield turn
 
 
-def _assistant(turn: AssistantTurn, able: Abilities, aside: Aside, calls: Calls) -> tuple[Turn, ...]:
+def _assistant(
+    turn: AssistantTurn, capabilities: TemplateCapabilities, placement: TextPlacement, calls: Calls
+) -> tuple[Turn, ...]:
     if not turn.calls:
-        return (turn if turn.text or able.empty_answer else replace(turn, text=_BLANK),)
-    if not able.calls:
-        ours = [Call(call.id, client(call.name), _clients(call.arguments)) for call in turn.calls]
-        return (AssistantTurn(turn.text, turn.reasoning, spelled=spell(ours, calls)),)
-    return told(replace(turn, calls=tuple(_formed(call, able) for call in turn.calls)), aside)
+        return (turn if turn.text or capabilities.empty_answer else replace(turn, text=_BLANK),)
+    if not capabilities.calls:
+        marked = [
+            ToolCall(each.id, client(each.name), _client_arguments(each.arguments)) for each in turn.calls
+        ]
+        return (AssistantTurn(turn.text, turn.reasoning, written_calls=write_calls(marked, calls)),)
+    suited = tuple(_with_suited_arguments(call, capabilities) for call in turn.calls)
+    return place_text(replace(turn, calls=suited), placement)
 
 
-def _formed(call: Call, able: Abilities) -> Call:
+def _with_suited_arguments(call: ToolCall, capabilities: TemplateCapabilities) -> ToolCall:
     if isinstance(call.arguments, str):
-        suits = able.loose_arguments or able.arguments == "text"
+        suits = capabilities.loose_arguments or capabilities.arguments == "text"
         return call if suits else replace(call, arguments={"arguments": call.arguments})
-    return replace(call, arguments=to_json(call.arguments)) if able.arguments == "text" else call
+    return replace(call, arguments=to_json(call.arguments)) if capabilities.arguments == "text" else call
 
 
 def _one_call_a_turn(turns: Iterator[Turn]) -> Iterator[Turn]:
-    """Every call in a turn of its own, its result right after it."""
+    """Yields the turns, every call in a turn of its own, its result right after it."""
     for turn in turns:
         if not (isinstance(turn, AssistantTurn) and len(turn.calls) > 1):
             yield turn
             continue
         for index, call in enumerate(turn.calls):
             yield AssistantTurn(calls=(call,)) if index else replace(turn, calls=(call,))
-            yield next(turns)  # results stand in the order of the calls (see `turns`)
+            yield next(turns)  # results stand in the order of the calls (see `conversation`)
 
 
 def _results_as_text(turns: Iterator[Turn]) -> Iterator[Turn]:
@@ -128,63 +143,63 @@ def _results_as_text(turns: Iterator[Turn]) -> Iterator[Turn]:
             yield from run
 
 
-def _clients(arguments: dict[str, object] | str) -> dict[str, object] | str:
-    """Arguments in the alphabet of a client's text."""
+def _client_arguments(arguments: dict[str, object] | str) -> dict[str, object] | str:
+    """Returns arguments in the alphabet of a client's text."""
     if isinstance(arguments, str):
         return client(arguments)
     return {client(name): client_value(value) for name, value in arguments.items()}
 
 
-def _told(tools: tuple[FunctionTool, ...], able: Abilities, calls: Calls) -> str:
-    """What the template does not say of functions."""
+def _function_text(tools: tuple[FunctionTool, ...], capabilities: TemplateCapabilities, calls: Calls) -> str:
+    """Returns the text about functions that the template leaves out."""
     functions = "\n".join(to_json(function(tool)) for tool in tools)
-    listed = "" if able.tools else LISTED.format(functions=functions) + PARAGRAPH
-    how = GENERIC if calls == SPELLING else OWN.format(example=spell([_EXAMPLE], calls))
-    return listed + how + ("\n" + RESULTS if _results_are_text(able) else "")
+    listed = "" if capabilities.tools else FUNCTION_LIST.format(functions=functions) + PARAGRAPH
+    how = GENERIC_CALLS if calls == GENERIC else OWN_CALLS.format(example=write_calls([_EXAMPLE], calls))
+    return listed + how + ("\n" + RESULT_TAGS if _results_are_text(capabilities) else "")
 
 
-def _results_are_text(able: Abilities) -> bool:
-    return not able.results or not (able.tools or able.calls)
+def _results_are_text(capabilities: TemplateCapabilities) -> bool:
+    return not capabilities.results or not (capabilities.tools or capabilities.calls)
 
 
 def _with_system(turns: Iterator[Turn], system: str) -> Iterator[Turn]:
-    """The system text at the start of the first turn, which becomes a user turn if it was none."""
-    told = UserTurn((TextPart(system),))
+    """Yields the turns, the system text at the start of the first, which becomes a user turn if it was none."""
+    opening = UserTurn((TextPart(system),))
     first = next(turns, None)
     if isinstance(first, UserTurn):
-        yield _merged(told, first)
+        yield _merged(opening, first)
     else:
-        yield told
+        yield opening
         yield from () if first is None else (first,)
     yield from turns
 
 
-def _ordered(turns: Iterator[Turn], able: Abilities) -> list[Turn]:
-    """Turns in an order that the template takes: users merged, and empty turns where it insists on one."""
+def _ordered(turns: Iterator[Turn], capabilities: TemplateCapabilities) -> list[Turn]:
+    """Returns turns in an order that the template takes: users merged, and empty turns where it insists on one."""
     ordered: list[Turn] = []
     for turn in turns:
         before = ordered[-1] if ordered else None
         if not isinstance(turn, UserTurn):
             ordered.append(turn)
-        elif isinstance(before, UserTurn) and not able.users_in_a_row:
+        elif isinstance(before, UserTurn) and not capabilities.users_in_a_row:
             ordered[-1] = _merged(before, turn)
-        elif isinstance(before, ToolTurn) and not able.user_after_result:
-            ordered += [AssistantTurn("" if able.empty_answer else _BLANK), turn]
+        elif isinstance(before, ToolTurn) and not capabilities.user_after_result:
+            ordered += [AssistantTurn("" if capabilities.empty_answer else _BLANK), turn]
         else:
             ordered.append(turn)
-    if ordered and isinstance(ordered[-1], AssistantTurn) and not able.answer_last:
+    if ordered and isinstance(ordered[-1], AssistantTurn) and not capabilities.answer_last:
         ordered.append(SILENT_USER)
-    return [SILENT_USER, *ordered] if _wants_user_first(ordered, able) else ordered
+    return [SILENT_USER, *ordered] if _wants_user_first(ordered, capabilities) else ordered
 
 
-def _wants_user_first(turns: list[Turn], able: Abilities) -> bool:
+def _wants_user_first(turns: list[Turn], capabilities: TemplateCapabilities) -> bool:
     if any(isinstance(turn, UserTurn) for turn in turns):
-        return not (able.assistant_first or isinstance(turns[0], UserTurn))
-    return not (able.assistant_first and able.no_user)
+        return not (capabilities.assistant_first or isinstance(turns[0], UserTurn))
+    return not (capabilities.assistant_first and capabilities.no_user)
 
 
 def _merged(first: UserTurn, second: UserTurn) -> UserTurn:
-    """Both turns' content in one; texts that meet become two paragraphs."""
+    """Returns both turns' content in one; texts that meet become two paragraphs."""
     *head, last = first.content
     next_, *tail = second.content
     if isinstance(last, TextPart) and isinstance(next_, TextPart):

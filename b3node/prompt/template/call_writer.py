@@ -1,7 +1,7 @@
-"""Writing calls as a dialect spells them: the inverse of the parser, and of the reading of templates.
+"""Writer of calls in a dialect's spelling: the inverse of the parser, and of the probe of templates.
 
-It is for histories of templates that drop calls, and for telling a model how it calls. Literals are the dialect's
-own; what a client wrote is given in the alphabet that `provenance` has for it, and stays in it.
+It serves histories for templates that drop calls, and the example call in a prompt that explains calls. Literals
+are the dialect's own; a client's words come in the alphabet that `provenance` has for them, and stay in it.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from b3node.dialects.dialect import (
     TaggedArguments,
 )
 from b3node.dialects.kinds import json_type
-from b3node.prompt.template.conversation import Call
+from b3node.prompt.template.conversation import ToolCall
 from b3node.prompt.template.sandbox import to_json
 
 
-def spell(calls: Sequence[Call], how: Calls) -> str:
-    """The calls of one turn, one after the other, even where a family makes `alone` calls only."""
+def write_calls(calls: Sequence[ToolCall], how: Calls) -> str:
+    """Writes the calls of one turn, one after the other, even where a family makes `alone` calls only."""
     written = (_call(call, place, how) for place, call in enumerate(calls))
     return f"{how.section.open}{how.between.join(written)}{how.section.close}" if calls else ""
 
 
-def _call(call: Call, place: int, how: Calls) -> str:
+def _call(call: ToolCall, place: int, how: Calls) -> str:
     return _filled(how.open, call, place) + _body(call, place, how) + how.close
 
 
-def _filled(pattern: Pattern, call: Call, place: int) -> str:
+def _filled(pattern: Pattern, call: ToolCall, place: int) -> str:
     return "".join(
         part if isinstance(part, str) else call.id if part.kind == "id" else str(part.first + place)
         for part in pattern
     )
 
 
-def _body(call: Call, place: int, how: Calls) -> str:
+def _body(call: ToolCall, place: int, how: Calls) -> str:
     body = how.body
     if isinstance(body, NamedBody):
         return call.name + _filled(body.between, call, place) + _arguments(call.arguments, body.arguments)
@@ -53,7 +53,7 @@ def _body(call: Call, place: int, how: Calls) -> str:
     return _object(call, arguments, body)
 
 
-def _object(call: Call, arguments: str, body: ObjectBody) -> str:
+def _object(call: ToolCall, arguments: str, body: ObjectBody) -> str:
     members = [f'"{body.name}": {to_json(call.name)}', f'"{body.arguments}": {arguments}']
     if body.before:
         members.insert(0, f'"{body.before}": {to_json(call.id)}')
@@ -71,7 +71,7 @@ def _arguments(arguments: dict[str, object] | str, how: Arguments) -> str:
         return _json(arguments)
     named: Mapping[str, object] = {"arguments": arguments} if isinstance(arguments, str) else arguments
     if isinstance(how, KeywordArguments):
-        return f"({', '.join(f'{name}={python(value)}' for name, value in named.items())})"
+        return f"({', '.join(f'{name}={python_literal(value)}' for name, value in named.items())})"
     if isinstance(how, QuotedArguments):
         return _quoted(named, how.quote)
     if isinstance(how, NestedArguments):
@@ -85,7 +85,7 @@ def _arguments(arguments: dict[str, object] | str, how: Arguments) -> str:
 def _bare(value: object, how: TaggedArguments) -> str:
     if isinstance(value, str):
         return value
-    return python(value) if how.python else to_json(value)
+    return python_literal(value) if how.python else to_json(value)
 
 
 def _kind(value: object, how: TaggedArguments) -> str:
@@ -116,13 +116,17 @@ def _element(name: str, value: object, how: NestedArguments) -> str:
     return f"{how.lead}<{name}>{inner}{how.lead}</{name}>"
 
 
-def python(value: object) -> str:
-    """A JSON value as a Python literal, strings in single quotes and beyond ASCII as they are."""
+def python_literal(value: object) -> str:
+    """Returns a JSON value as a Python literal, strings in single quotes and beyond ASCII as they are."""
     if isinstance(value, str):
         escaped = value.replace("\\", "\\\\").replace("'", "\\'")
         return "'" + escaped.replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t") + "'"
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{python(name)}: {python(member)}" for name, member in value.items()) + "}"
+        return (
+            "{"
+            + ", ".join(f"{python_literal(name)}: {python_literal(member)}" for name, member in value.items())
+            + "}"
+        )
     if isinstance(value, list):
-        return "[" + ", ".join(map(python, value)) + "]"
+        return "[" + ", ".join(map(python_literal, value)) + "]"
     return str(value) if value is None or isinstance(value, bool) else to_json(value)

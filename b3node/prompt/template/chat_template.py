@@ -1,7 +1,7 @@
-"""One model's chat template: compiled once, asked to write conversations.
+"""One model's chat template: compiled once, then called to write conversations; and templates for models without.
 
-What it writes is still in two alphabets (see `provenance`); `segments` takes it from there. A template's own
-words never reach a client: they are the publisher's, in any language, about fields that the client does not
+Its output is still in two alphabets (see `provenance`); `segments` takes it from there. A template's own error
+messages never reach a client: they are the publisher's, in any language, about fields that the client does not
 know.
 """
 
@@ -19,10 +19,28 @@ from b3node.prompt.template.conversation import Conversation
 from b3node.prompt.template.messages import messages, tools
 from b3node.prompt.template.sandbox import Sandbox, to_json
 from b3node.prompt.tokens.provenance import client, plain
+from b3node.prompt.tokens.vocabulary import PromptVocabulary
 
 _REPR_OF_TWIN: Final = re.compile(r"\\U(0010[0-9a-f]{4})")
-"""What Python's `repr` makes of a twin, where a template prints a list or a mapping as it is. A client cannot
-write it: its `U` would be a twin itself."""
+"""Python's `repr` of a twin, where a template prints a list or a mapping as it is. A client cannot write it: its
+`U` would be a twin itself."""
+
+
+CHATML: Final = (
+    "{% for message in messages %}"
+    "{{ '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>\\n' }}"
+    "{% endfor %}"
+    "{{ '<|im_start|>assistant\\n' }}"
+)
+"""ChatML: most families without a template were tuned on it, if their vocabulary has its two tokens."""
+
+PLAIN_TURNS: Final = (
+    "{% for message in messages %}"
+    "{{ message.role | capitalize + ': ' + message.content | trim + '\\n\\n' }}"
+    "{% endfor %}"
+    "{{ 'Assistant:' }}"
+)
+"""Turns with the speaker's name before them, for models that were not trained on chats."""
 
 
 class BrokenTemplateError(ValueError):
@@ -52,13 +70,13 @@ class ChatTemplate:
     def write(
         self, conversation: Conversation, variables: Mapping[str, object], now: datetime, limit: int
     ) -> str:
-        """The conversation up to the point where the model is to answer, clients' text in its own alphabet.
+        """Returns the conversation up to the point where the model is to answer, clients' text in its own alphabet.
 
         Args:
-            conversation: what to write; must suit the template (see `fit`).
-            variables: what else the template may ask for, such as `enable_thinking`.
-            now: the moment that `strftime_now` tells, whenever it is called.
-            limit: characters after which writing stops; the caller refuses what is longer than that.
+            conversation: the conversation; must suit the template (see `adapt`).
+            variables: further variables of the template, such as `enable_thinking`.
+            now: the moment that `strftime_now` formats in every call.
+            limit: characters after which writing stops; the caller refuses a longer prompt.
 
         Raises:
             Refusal: `invalid_request` if the template fails.
@@ -91,8 +109,14 @@ class ChatTemplate:
         }
 
 
+def default_template(vocabulary: PromptVocabulary) -> str:
+    """Returns the template for a model without one: ChatML if the vocabulary has its tokens, else plain turns."""
+    texts = {special.text for special in vocabulary.specials}
+    return CHATML if {"<|im_start|>", "<|im_end|>"} <= texts else PLAIN_TURNS
+
+
 def _shown(match: re.Match[str]) -> str:
-    """A twin as Python shows the character that it stands for: itself, or, if it cannot be printed, an escape."""
+    """Returns a twin as Python shows the character that it stands for: itself, or an escape if not printable."""
     twin = chr(int(match[1], 16))
     char = plain(twin)
     return twin if char.isprintable() else client(repr(char)[1:-1])

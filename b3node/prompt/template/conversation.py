@@ -1,20 +1,20 @@
-"""From a request's items to the conversation that a chat template is asked to write.
+"""Conversations for chat templates, normalised from a request's items.
 
-Agents send histories that no template was written for: system messages in the middle, a thought, an answer
-and three calls as five items in a row, outputs in another order than the calls, calls that nobody answered.
+Agents send histories that no template was written for: system messages in the middle, reasoning, an answer
+and three calls as five items in a row, outputs in another order than the calls, calls without outputs.
 `normalise` turns any of them into one shape (contract decisions, "Requests"):
 
-- one system text: `instructions`, then every system and developer text wherever it stands;
+- one system text: `instructions`, then every system and developer text from any place;
 - assistant-side items that follow each other are one assistant turn, so two assistant turns always have
   something between them;
-- a turn that calls is followed at once by one result for each call, in the order of the calls, whatever
-  stood between them in the request; a call without an output gets `NO_RESULT`;
+- a turn that calls is followed at once by one result for each call, in the order of the calls, also if other
+  items stood between them in the request; a call without an output gets `NO_RESULT`;
 - images in outputs stand in a user turn after the results of their round;
 - calls are numbered by their place (`call00007`): a client's ids only pair outputs with calls, may repeat, and some
   templates refuse ids that are not nine letters or digits.
 
-Which output belongs to which call was checked by the decoder. What a template can print of all this is not
-known here: `fit` bends a conversation to a template that cannot take it as it is.
+The decoder has checked which output belongs to which call. The capabilities of templates are not known here:
+`adapt` changes a conversation for a template that cannot take it as it is.
 """
 
 from __future__ import annotations
@@ -40,43 +40,47 @@ from b3node.contract.request import (
 )
 
 NO_RESULT: Final = "no result"
-"""What a call that was never answered is said to have returned."""
+"""The result of a call without an output."""
 
 PARAGRAPH: Final = "\n\n"
 """Between texts that were separate messages, and between system texts."""
 
-MAX_DEPTH: Final = 64
+MAX_ARGUMENT_LEVELS: Final = 64
 """Levels of a call's arguments, as of the request itself (contract decisions, "Requests")."""
 
 
-class Call(msgspec.Struct, frozen=True):
-    """A call in an assistant turn. `arguments` is a JSON object, or text that is none, as the client sent it."""
+class ToolCall(msgspec.Struct, frozen=True):
+    """A call in an assistant turn."""
 
     id: str
+    """The call's place as `call00007`."""
     name: str
+    """The function's name."""
     arguments: dict[str, object] | str
+    """A JSON object, or text that is none, as the client sent it."""
 
 
 class UserTurn(msgspec.Struct, frozen=True, tag=True):
-    """What the user said, text and images in order; text parts that follow each other are one."""
+    """A user's text and images, in order; text parts that follow each other are one."""
 
     content: tuple[TextPart | ImagePart, ...]
 
 
 class AssistantTurn(msgspec.Struct, frozen=True, tag=True):
-    """What the model said in one go; each of the three may be empty.
-
-    `spelled` are calls that stand behind the text as a part of it, in the alphabets of `provenance`.
-    """
+    """One turn of the model; each field may be empty."""
 
     text: str = ""
+    """The answer."""
     reasoning: str = ""
-    calls: tuple[Call, ...] = ()
-    spelled: str = ""
+    """The thinking before it."""
+    calls: tuple[ToolCall, ...] = ()
+    """The calls of the turn, in order."""
+    written_calls: str = ""
+    """Calls that stand after the text as a part of it, in the alphabets of `provenance`."""
 
 
 class ToolTurn(msgspec.Struct, frozen=True, tag=True):
-    """What the call `call_id` of the function `name` returned."""
+    """The result of the call `call_id` of the function `name`."""
 
     call_id: str
     name: str
@@ -86,32 +90,33 @@ class ToolTurn(msgspec.Struct, frozen=True, tag=True):
 Turn = UserTurn | AssistantTurn | ToolTurn
 
 
-Thoughts = Literal["field", "chunks", "blocks"]
-"""Where a template looks for a turn's thought: in a field of its own, or in a part of the content, which then is a list
-of typed parts (`chunks`) or an object with one (`blocks`)."""
+ThinkingPlacement = Literal["field", "chunks", "blocks"]
+"""Where a template looks for a turn's thinking: in a field of its own, or in a part of the content, which then is a
+list of typed parts (`chunks`) or an object with one (`blocks`)."""
 
 
 class Conversation(msgspec.Struct, frozen=True):
-    """What a template is asked to write.
-
-    `system` may be empty; `turns` never start with a result. `thoughts` is the form in which the template is given them.
-    """
+    """A conversation for a template."""
 
     system: str
+    """The system text; may be empty."""
     turns: tuple[Turn, ...]
+    """The turns; never start with a result."""
     tools: tuple[FunctionTool, ...] = ()
-    thoughts: Thoughts = "field"
+    """The declared functions."""
+    thinking_placement: ThinkingPlacement = "field"
+    """The form in which the template gets the turns' reasoning."""
 
 
 def normalise(request: Request) -> Conversation:
-    """The conversation of a decoded request; see the module's essay for the rules."""
+    """Returns the conversation of a decoded request; see the module's essay for the rules."""
     systems = [request.instructions or "", *_system_texts(request.input)]
     system = PARAGRAPH.join(text for text in systems if text)
     return Conversation(system, tuple(_turns(request.input)), request.tools)
 
 
 def joined_text(parts: tuple[Part, ...]) -> str:
-    """The texts of `parts`, a line feed between any two; refusals are text, images are none."""
+    """Returns the texts of `parts`, a line feed between any two; refusals are text, images are none."""
     texts = (part for part in parts if not isinstance(part, ImagePart))
     return "\n".join(part.refusal if isinstance(part, RefusalPart) else part.text for part in texts)
 
@@ -139,14 +144,14 @@ def _turns(items: tuple[Item, ...]) -> Iterator[Turn]:
 
 def _side(item: Item) -> Literal["system", "user", "assistant", "output"]:
     if isinstance(item, FunctionCallOutput):
-        return "output"  # told with its call; ends a run only if its call is in it
+        return "output"  # written with its call; ends a run only if its call is in it
     if not isinstance(item, Message):
         return "assistant"
     return "system" if item.role == "developer" else item.role
 
 
 def _outputs_by_call(items: tuple[Item, ...]) -> dict[int, FunctionCallOutput]:
-    """Each answered call's output by the position of the call: the latest earlier one with the same id."""
+    """Returns each answered call's output by the call's position: the latest earlier call with the same id."""
     latest: dict[str, int] = {}
     outputs: dict[int, FunctionCallOutput] = {}
     for index, item in enumerate(items):
@@ -158,7 +163,7 @@ def _outputs_by_call(items: tuple[Item, ...]) -> dict[int, FunctionCallOutput]:
 
 
 def _assistant_side(run: list[tuple[int, Item]], outputs: dict[int, FunctionCallOutput]) -> Iterator[Turn]:
-    """One assistant turn, the results of its calls, and the images among those; nothing if nothing was said."""
+    """Yields one assistant turn, the results of its calls, and the images among those; nothing if it is empty."""
     reasoning = PARAGRAPH.join(item.text for _, item in run if isinstance(item, Reasoning) and item.text)
     messages = [joined_text(item.content) for _, item in run if isinstance(item, Message)]
     calls = [
@@ -175,19 +180,19 @@ def _assistant_side(run: list[tuple[int, Item]], outputs: dict[int, FunctionCall
         yield UserTurn(tuple(images))
 
 
-def _call(item: FunctionCall, index: int) -> Call:
-    return Call(f"call{index:05}", item.name, _parsed(item.arguments))
+def _call(item: FunctionCall, index: int) -> ToolCall:
+    return ToolCall(f"call{index:05}", item.name, _parsed(item.arguments))
 
 
 def _parsed(arguments: str) -> dict[str, object] | str:
-    """Arguments as a mapping if they are a JSON object, `{}` if they are empty, else as they came."""
+    """Returns arguments as a mapping if they are a JSON object, `{}` if they are empty, else as they came."""
     if not arguments.strip():
         return {}
     try:
         value = msgspec.json.decode(arguments)
     except (msgspec.DecodeError, RecursionError):
         return arguments
-    return value if isinstance(value, dict) and _depth_within(value, MAX_DEPTH) else arguments
+    return value if isinstance(value, dict) and _depth_within(value, MAX_ARGUMENT_LEVELS) else arguments
 
 
 def _depth_within(value: object, levels: int) -> bool:
@@ -199,7 +204,7 @@ def _depth_within(value: object, levels: int) -> bool:
 
 
 def _merged(parts: tuple[Part, ...]) -> tuple[TextPart | ImagePart, ...]:
-    """A user's parts with neighbouring texts joined; never empty."""
+    """Returns a user's parts with neighbouring texts joined; never empty."""
     merged: list[TextPart | ImagePart] = []
     for is_image, run in groupby(parts, key=lambda part: isinstance(part, ImagePart)):
         if is_image:

@@ -1,9 +1,9 @@
 """A conversation as the plain JSON that chat templates read: OpenAI's chat messages and tools.
 
-Templates differ in what they look for, so each thing stands under every name in use: a thought under
-`reasoning_content`, `reasoning` and `thinking`, a tool's result under `content` with the function's `name`
-beside it. What is not there is absent, never None and never an empty list: templates print `None`, and some
-refuse an empty `tool_calls`. `content` is a string, but for assistant turns of templates that want thoughts in it.
+Templates look for different names, so each thing stands under every name in use: thinking under
+`reasoning_content`, `reasoning` and `thinking`, a tool's result under `content` next to the function's `name`.
+A missing thing is absent, never None and never an empty list: templates print `None`, and some refuse an empty
+`tool_calls`. `content` is a string, except in assistant turns of templates that want the thinking in it.
 
 Everything that a client wrote is in the private alphabet (see `provenance`); roles, types and ids are ours.
 """
@@ -15,14 +15,14 @@ from typing import Final
 from b3node.contract.request import FunctionTool, ImagePart
 from b3node.prompt.template.conversation import (
     AssistantTurn,
-    Call,
     Conversation,
-    Thoughts,
+    ThinkingPlacement,
+    ToolCall,
     ToolTurn,
     Turn,
     UserTurn,
 )
-from b3node.prompt.tokens.provenance import IMAGE, client, client_value, schema
+from b3node.prompt.tokens.provenance import IMAGE, client, client_schema, client_value
 
 Json = dict[str, object]
 
@@ -32,18 +32,20 @@ _PARTS: Final = {
     "chunks": (("thinking", "thinking"), ("text", "text")),
     "blocks": (("thoughts", "text"), ("response", "text")),
 }
-"""The types of a thought's and of a text's part, each with the member that has the words."""
+"""The types of a thinking part and of a text part, each with the member that has the words."""
 
 
 def messages(conversation: Conversation) -> list[Json]:
-    """The conversation's messages, a system message first if there is a system text."""
+    """Returns the conversation's messages, a system message first if there is a system text."""
     system: list[Json] = [{"role": "system", "content": client(conversation.system)}]
-    thoughts = _needed(conversation)
-    return (system if conversation.system else []) + [_message(turn, thoughts) for turn in conversation.turns]
+    thinking_placement = _placement(conversation)
+    return (system if conversation.system else []) + [
+        _message(turn, thinking_placement) for turn in conversation.turns
+    ]
 
 
 def tools(declared: tuple[FunctionTool, ...]) -> list[Json] | None:
-    """The declared functions; None if there are none, as templates expect.
+    """Returns the declared functions; None if there are none, as templates expect.
 
     `description` and `parameters` are always there: templates print them without asking.
     """
@@ -51,7 +53,7 @@ def tools(declared: tuple[FunctionTool, ...]) -> list[Json] | None:
 
 
 def function(tool: FunctionTool) -> Json:
-    """A declared function as JSON, in the client's own characters."""
+    """Returns a declared function as JSON, in the client's own characters."""
     return {
         "name": tool.name,
         "description": tool.description or "",
@@ -62,18 +64,18 @@ def function(tool: FunctionTool) -> Json:
 def _function(tool: FunctionTool) -> Json:
     members = function(tool)
     return {
-        name: schema(value) if name == "parameters" else client_value(value)
+        name: client_schema(value) if name == "parameters" else client_value(value)
         for name, value in members.items()
     }
 
 
-def _needed(conversation: Conversation) -> Thoughts:
-    """The form of the assistant's content: the template's for thoughts where there are any, else plain strings."""
-    said = (turn for turn in conversation.turns if isinstance(turn, AssistantTurn))
-    return conversation.thoughts if any(turn.reasoning for turn in said) else "field"
+def _placement(conversation: Conversation) -> ThinkingPlacement:
+    """Returns the template's placement of thinking; "field" (plain strings) if no turn has any."""
+    answers = (turn for turn in conversation.turns if isinstance(turn, AssistantTurn))
+    return conversation.thinking_placement if any(turn.reasoning for turn in answers) else "field"
 
 
-def _message(turn: Turn, thoughts: Thoughts) -> Json:
+def _message(turn: Turn, thinking_placement: ThinkingPlacement) -> Json:
     if isinstance(turn, UserTurn):
         return {"role": "user", "content": _content(turn)}
     if isinstance(turn, ToolTurn):
@@ -83,37 +85,39 @@ def _message(turn: Turn, thoughts: Thoughts) -> Json:
             "name": client(turn.name),
             "content": client(turn.text),
         }
-    return _assistant(turn, thoughts)
+    return _assistant(turn, thinking_placement)
 
 
 def _content(turn: UserTurn) -> str:
     return "\n".join(IMAGE if isinstance(part, ImagePart) else client(part.text) for part in turn.content)
 
 
-def _assistant(turn: AssistantTurn, thoughts: Thoughts) -> Json:
-    message: Json = {"role": "assistant", "content": _said(turn, thoughts)}
-    if turn.reasoning and thoughts == "field":
-        thought = client(turn.reasoning)
-        message |= {"reasoning_content": thought, "reasoning": thought, "thinking": thought}
+def _assistant(turn: AssistantTurn, thinking_placement: ThinkingPlacement) -> Json:
+    message: Json = {"role": "assistant", "content": _assistant_content(turn, thinking_placement)}
+    if turn.reasoning and thinking_placement == "field":
+        thinking = client(turn.reasoning)
+        message |= {"reasoning_content": thinking, "reasoning": thinking, "thinking": thinking}
     if turn.calls:
         message["tool_calls"] = [_call(call) for call in turn.calls]
     return message
 
 
-def _said(turn: AssistantTurn, thoughts: Thoughts) -> object:
-    """A turn's content: its text, or its thought and its text as parts."""
+def _assistant_content(turn: AssistantTurn, thinking_placement: ThinkingPlacement) -> object:
+    """Returns a turn's content: its text, or its thinking and its text as parts."""
     text = client(turn.text)
-    text += "\n" + turn.spelled if text and turn.spelled else turn.spelled
-    if thoughts == "field":
+    text += "\n" + turn.written_calls if text and turn.written_calls else turn.written_calls
+    if thinking_placement == "field":
         return text
     parts = [
         {"type": kind, member: words}
-        for (kind, member), words in zip(_PARTS[thoughts], (client(turn.reasoning), text), strict=True)
+        for (kind, member), words in zip(
+            _PARTS[thinking_placement], (client(turn.reasoning), text), strict=True
+        )
         if words
     ]
-    return {"blocks": parts} if thoughts == "blocks" else parts
+    return {"blocks": parts} if thinking_placement == "blocks" else parts
 
 
-def _call(call: Call) -> Json:
+def _call(call: ToolCall) -> Json:
     function = {"name": client(call.name), "arguments": client_value(call.arguments)}
     return {"id": call.id, "type": "function", "function": function}

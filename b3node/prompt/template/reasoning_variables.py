@@ -1,6 +1,6 @@
-"""How a template is asked for reasoning: the contract's effort in the variables that templates know.
+"""Template variables that ask for reasoning, from the contract's effort.
 
-`low` and above turn the reasoning phase on, everything else leaves it off (contract, `reasoning.effort`). Most
+`low` and above turn the thinking phase on, everything else leaves it off (contract, `reasoning.effort`). Most
 templates have a switch (`enable_thinking`, `thinking`), some a scale whose words differ: a word is used only if
 the template's source quotes it, because a template may refuse words it does not know or print them as they are.
 """
@@ -12,8 +12,8 @@ from typing import Final
 from b3node.contract.request import Effort
 
 _SCALES: Final = ("reasoning_effort", "thinking_effort", "reasoning_strength")
-_OFF: Final = ("none", "no_think", "minimal", "low")
-_ON: Final[dict[Effort, tuple[str, ...]]] = {
+_OFF_WORDS: Final = ("none", "no_think", "minimal", "low")
+_ON_WORDS: Final[dict[Effort, tuple[str, ...]]] = {
     "low": ("low",),
     "medium": ("medium", "high"),
     "high": ("high",),
@@ -22,21 +22,21 @@ _ON: Final[dict[Effort, tuple[str, ...]]] = {
 """The words for each effort, best first; the last one serves if the source quotes none of them."""
 
 
-def reasons(effort: Effort | None) -> bool:
-    """Whether an effort turns the reasoning phase on."""
-    return effort in _ON
+def enables_thinking(effort: Effort | None) -> bool:
+    """Returns whether an effort turns the thinking phase on."""
+    return effort in _ON_WORDS
 
 
-def variables(effort: Effort | None, source: str) -> dict[str, object]:
-    """What a template with this source is told about reasoning."""
-    thinks = reasons(effort)
-    words = _ON.get(effort or "none", _OFF)
+def reasoning_variables(effort: Effort | None, source: str) -> dict[str, object]:
+    """Returns the variables about reasoning for a template with this source."""
+    thinks = enables_thinking(effort)
+    words = _ON_WORDS.get(effort or "none", _OFF_WORDS)
     word = next((word for word in words if f'"{word}"' in source or f"'{word}'" in source), words[-1])
-    told: dict[str, object] = {
+    variables: dict[str, object] = {
         "enable_thinking": thinks,
         "thinking": thinks,
         "thinking_mode": "enabled" if thinks else "disabled",
     }
     if not thinks:
-        told["thinking_budget"] = 0
-    return told | {scale: word for scale in _SCALES if scale in source}
+        variables["thinking_budget"] = 0
+    return variables | {scale: word for scale in _SCALES if scale in source}

@@ -1,4 +1,4 @@
-"""A conversation, written by a template that may not want to."""
+"""Rendering of a conversation, with fallbacks for templates that fail on it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from b3node.dialects.dialect import GENERIC, Calls
 from b3node.errors import Refusal
-from b3node.prompt.template.adapt import fit
-from b3node.prompt.template.capabilities import Abilities
+from b3node.prompt.template.adapt import adapt
+from b3node.prompt.template.capabilities import TemplateCapabilities
 from b3node.prompt.template.chat_template import ChatTemplate
 from b3node.prompt.template.conversation import Conversation
 
@@ -19,27 +19,30 @@ from b3node.prompt.template.conversation import Conversation
 def render(
     conversation: Conversation,
     template: ChatTemplate,
-    able: Abilities,
+    capabilities: TemplateCapabilities,
     variables: Mapping[str, object],
     now: datetime,
     limit: int,
     calls: Calls = GENERIC,
     *,
-    explained: bool = False,
+    explain_calls: bool = False,
 ) -> str:
-    """What `ChatTemplate.write` makes of a conversation after `fit`, which `calls` and `explained` are for.
+    """Returns a conversation as `ChatTemplate.write` writes it after `adapt` (`calls` and `explain_calls` are its).
 
-    A probe cannot try every conversation (some templates never return from a schema's type list). If the
-    template fails on this one, it is asked again with the functions as text, and at last for nothing but user
-    and assistant turns that alternate. Raises `Refusal` like `ChatTemplate.write`, if that fails too.
+    A probe cannot try every conversation (some templates never return from a schema's type list). A template
+    that fails on this one is tried again with the functions as text, and last with nothing but user and
+    assistant turns that alternate.
+
+    Raises:
+        Refusal: the last try failed too; see `ChatTemplate.write`.
     """
 
-    def written(rung: Abilities) -> str:
-        fitting = fit(conversation, rung, calls, explained=explained)
-        told = {**variables, "tools": []} if able.no_tools == "empty" and not fitting.tools else variables
-        return template.write(fitting, told, now, limit)
+    def write(tried: TemplateCapabilities) -> str:
+        adapted = adapt(conversation, tried, calls, explain_calls=explain_calls)
+        no_tools = capabilities.no_tools == "empty" and not adapted.tools
+        return template.write(adapted, {**variables, "tools": []} if no_tools else variables, now, limit)
 
-    for rung in (able, replace(able, tools=False)):
+    for tried in (capabilities, replace(capabilities, tools=False)):
         with suppress(Refusal):
-            return written(rung)
-    return written(Abilities(no_tools=able.no_tools))
+            return write(tried)
+    return write(TemplateCapabilities(no_tools=capabilities.no_tools))

@@ -1,4 +1,4 @@
-"""The Jinja environment that chat templates are written for, closed against what they must not do.
+"""The Jinja environment that chat templates are written for, as a sandbox.
 
 Templates come from the operator's model file and expect the environment of Hugging Face's transformers:
 blocks trimmed, `break` and `continue`, `{% generation %}`, `raise_exception`, `strftime_now`, and a `tojson`
@@ -7,8 +7,8 @@ exception: a template may change a list, because some build queues with `append`
 can reach is made anew for each rendering. Time and memory are bounded by the process that renders, output by
 the caller.
 
-A template that looks for a single character in a text (`'<' in value`) wants to know whether it must be quoted, so
-it finds a client's too. One that looks for a word wants to be steered by it, and finds none (see `provenance`).
+A template that looks for a single character in a text (`'<' in value`) decides whether to quote it, so it finds
+a client's too. One that looks for a word would be steered by it, and finds none (see `provenance`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class RaisedError(TemplateError):
 
 
 class _GenerationTag(Extension):
-    """`{% generation %}...{% endgeneration %}` marks what a model wrote, for training; here it means nothing."""
+    """Jinja tag `{% generation %}...{% endgeneration %}`: marks a model's text for training, means nothing here."""
 
     tags = {"generation"}  # noqa: RUF012 - declared as an instance attribute by Jinja
 
@@ -68,7 +68,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
         }
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
-        """The template's tree, in which looking for a single character is a call of `holds`."""
+        """Returns the template's tree, in which looking for a single character is a call of `holds`."""
         tree = super()._parse(source, name, filename)
         for compare in tree.find_all(nodes.Compare):
             needle = compare.expr
@@ -77,10 +77,10 @@ class Sandbox(ImmutableSandboxedEnvironment):
         return tree
 
     def getattr(self, obj: Any, attribute: str) -> Any:
-        """Jinja's, by a shorter way to what was put into a namespace.
+        """Returns Jinja's attribute, by a shorter way for those that were put into a namespace.
 
-        Of Jinja's own checks each asks for the namespace's class, which costs a call in Python: half a second in a
-        template that looks back from each of 340 messages.
+        Each of Jinja's own checks asks for the namespace's class, which costs a call in Python: half a second in
+        a template that looks back from each of 340 messages.
         """
         if type(obj) is not Namespace or attribute.startswith("_"):
             return super().getattr(obj, attribute)
@@ -90,14 +90,14 @@ class Sandbox(ImmutableSandboxedEnvironment):
             return self.undefined(obj=obj, name=attribute)
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
-        """What Jinja allows, and changes to lists."""
+        """Allows everything that Jinja allows, and changes to lists."""
         if isinstance(obj, list) and attr in _LIST_CHANGES:
             return True
         return super().is_safe_attribute(obj, attr, value)
 
 
 def holds(value: object, char: str) -> object:
-    """What to look for `char` in: `value`, in the client's own characters if it is text in which that one occurs."""
+    """Returns the container to look for `char` in: `value`, or its plain characters if it is text without `char`."""
     return plain(value) if isinstance(value, str) and char not in value else value
 
 
@@ -109,7 +109,7 @@ def to_json(
     ensure_ascii: bool = False,
     sort_keys: bool = False,
 ) -> str:
-    """JSON text as Python's `json.dumps` spaces it, characters beyond ASCII as they are unless told otherwise."""
+    """Returns JSON text as Python's `json.dumps` spaces it, beyond ASCII as it is unless `ensure_ascii`."""
     if sort_keys:
         value = _sorted(value)
     text = json.dumps(value, ensure_ascii=False, indent=indent, separators=separators, default=list)
@@ -117,7 +117,11 @@ def to_json(
 
 
 def from_json(text: str) -> object:
-    """The value of JSON text, the client's if any of the text is. Raises ValueError if it is no JSON."""
+    """Returns the value of JSON text, as a client's if any of the text is.
+
+    Raises:
+        ValueError: it is no JSON.
+    """
     value = json.loads(plain(text))
     return value if plain(text) == text else client_value(value)
 
@@ -128,7 +132,7 @@ def sorted_items(
     by: str = "key",
     reverse: bool = False,  # noqa: FBT001, FBT002 - the same
 ) -> list[tuple[str, Any]]:
-    """Jinja's `dictsort`, in the order of the characters that a client's names stand for."""
+    """Returns the items as Jinja's `dictsort` does, in the order of the characters that a client's names stand for."""
     position = {"key": 0, "value": 1}[by]
 
     def rank(item: tuple[str, Any]) -> Any:
@@ -141,12 +145,12 @@ def sorted_items(
 
 
 def raise_exception(message: object = "") -> str:
-    """What a template calls to refuse a conversation. Raises `RaisedError`, always."""
+    """Raises `RaisedError`, always: templates call it to refuse a conversation."""
     raise RaisedError(str(message))
 
 
 def _holding(char: str, operand: nodes.Operand) -> nodes.Operand:
-    if not operand.op.endswith("in"):  # `in` and its opposite alone of all comparisons
+    if not operand.op.endswith("in"):  # only `in` and its negation end so
         return operand
     seen = nodes.Filter(operand.expr, "holds", [nodes.Const(char)], [], None, None)
     return nodes.Operand(operand.op, seen, lineno=operand.lineno)
@@ -157,7 +161,7 @@ def _new_dict(*pairs: Any, **members: Any) -> dict[str, Any]:
 
 
 def _escaped(match: re.Match[str]) -> str:
-    """The escape of one character, still the client's if the character was."""
+    """Returns the escape of one character, still the client's if the character was."""
     written = json.dumps(plain(match[0]))[1:-1]
     return client(written) if match[0] >= "\U00100000" else written
 

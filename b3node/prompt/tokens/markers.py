@@ -21,7 +21,7 @@ def is_marker(special: Special) -> bool:
     return any(map(has_twin, special.text)) and (len(special.text) > 1 or special.kind != "user_defined")
 
 
-class Markers:
+class MarkerIndex:
     """The markers among a vocabulary's special tokens, to be found in texts.
 
     `control_ids` are those that are CONTROL.

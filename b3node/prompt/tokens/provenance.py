@@ -14,7 +14,7 @@ What stays as it is, because a template must be able to work on it:
   look whether a description ends with one); no marker consists of these alone (see `markers`);
 - characters beyond the basic plane, which have no twin left; the same holds;
 - the words of JSON Schema itself, in a tool's parameters: templates look up `properties` and compare `type`
-  with `string`. See `schema`.
+  with `string`. See `client_schema`.
 
 So a template's logic never sees a client's words: `'</think>' in content` or `'/no_think' in content` is false
 whatever the client wrote, and a request's own fields alone steer the template.
@@ -103,14 +103,14 @@ def client_value(value: object) -> object:
     return value
 
 
-def schema(value: object) -> object:
+def client_schema(value: object) -> object:
     """A client's JSON Schema, like `client_value`, but strings that are just a word of JSON Schema stay readable."""
     if isinstance(value, str):
         return value if value in SCHEMA_WORDS else client(value)
     if isinstance(value, Mapping):
-        return {str(schema(name)): schema(member) for name, member in value.items()}
+        return {str(client_schema(name)): client_schema(member) for name, member in value.items()}
     if isinstance(value, list):
-        return [schema(element) for element in value]
+        return [client_schema(element) for element in value]
     return value
 
 

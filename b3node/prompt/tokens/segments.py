@@ -1,9 +1,9 @@
 """A rendered prompt as what it is made of: control tokens that the template wrote, and text.
 
 Rendering leaves clients' characters in an alphabet of their own (see `provenance`), so a marker found in the
-rendered string is the template's, always. It becomes a `Control`; everything between two of them, the
-template's words and the client's alike, becomes one `Text` in plain characters, in which nothing is ever
-parsed as a control token. Invariant: the number and order of `Control` segments do not depend on what clients
+rendered string is the template's, always. It becomes a `ControlSegment`; everything between two of them, the
+template's words and the client's alike, becomes one `TextSegment` in plain characters, in which nothing is ever
+parsed as a control token. Invariant: the number and order of `ControlSegment` segments do not depend on what clients
 wrote, only on the shape of their conversation.
 
 Segments are where images will enter: `provenance.IMAGE` stands in the rendered string for each of them, and
@@ -16,43 +16,43 @@ from collections.abc import Iterator
 
 import msgspec
 
-from b3node.prompt.tokens.markers import Markers
+from b3node.prompt.tokens.markers import MarkerIndex
 from b3node.prompt.tokens.provenance import plain
 
 _SPACE = " \t\n\v\f\r"
 """What C's `isspace` is true for, and so what `lstrip` and `rstrip` tokens swallow."""
 
 
-class Control(msgspec.Struct, frozen=True, tag=True):
+class ControlSegment(msgspec.Struct, frozen=True, tag=True):
     """A special token, to be put into the prompt as its id."""
 
     id: int
     text: str
 
 
-class Text(msgspec.Struct, frozen=True, tag=True):
+class TextSegment(msgspec.Struct, frozen=True, tag=True):
     """Plain text, to be tokenized without parsing control tokens; never empty."""
 
     text: str
 
 
-Segment = Control | Text
+Segment = ControlSegment | TextSegment
 
 
-def split(rendered: str, markers: Markers) -> Iterator[Segment]:
+def split(rendered: str, markers: MarkerIndex) -> Iterator[Segment]:
     """The segments of a rendered prompt, in order."""
     end = 0
     strips = False
     for position, special in markers.find(rendered):
         text = rendered[end:position]
         yield from _text(text.rstrip(_SPACE) if special.lstrip else text, strips=strips)
-        yield Control(special.id, special.text)
+        yield ControlSegment(special.id, special.text)
         end = position + len(special.text)
         strips = special.rstrip
     yield from _text(rendered[end:], strips=strips)
 
 
-def _text(text: str, *, strips: bool) -> Iterator[Text]:
+def _text(text: str, *, strips: bool) -> Iterator[TextSegment]:
     text = text.lstrip(_SPACE) if strips else text
     if text:
-        yield Text(plain(text))
+        yield TextSegment(plain(text))

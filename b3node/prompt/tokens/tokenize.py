@@ -15,9 +15,9 @@ from typing import Final
 import msgspec
 
 from b3node.errors import Refusal
-from b3node.prompt.tokens.markers import Markers
-from b3node.prompt.tokens.segments import Control, Segment, Text
-from b3node.prompt.tokens.vocabulary import Vocabulary
+from b3node.prompt.tokens.markers import MarkerIndex
+from b3node.prompt.tokens.segments import ControlSegment, Segment, TextSegment
+from b3node.prompt.tokens.vocabulary import PromptVocabulary
 
 _ENOUGH: Final = 2
 """How many contexts a prompt must have filled before its tokens are no longer counted to the last."""
@@ -26,16 +26,18 @@ _ENOUGH: Final = 2
 class Prompt(msgspec.Struct, frozen=True):
     """A prompt as tokens and as the text that they spell.
 
-    `marks` are ascending token counts, each the length of a prefix that ends with the end of a turn; if the
+    `cache_boundaries` are ascending token counts, each the length of a prefix that ends with the end of a turn; if the
     template ends turns without an end-of-generation token, with any control token.
     """
 
     tokens: tuple[int, ...]
     text: str
-    marks: tuple[int, ...]
+    cache_boundaries: tuple[int, ...]
 
 
-def tokenize(segments: tuple[Segment, ...], vocabulary: Vocabulary, markers: Markers, n_ctx: int) -> Prompt:
+def tokenize(
+    segments: tuple[Segment, ...], vocabulary: PromptVocabulary, markers: MarkerIndex, n_ctx: int
+) -> Prompt:
     """The prompt that `segments` make, the beginning-of-sequence token included where the model wants one.
 
     Args:
@@ -52,7 +54,7 @@ def tokenize(segments: tuple[Segment, ...], vocabulary: Vocabulary, markers: Mar
     tokens = _bos(segments, vocabulary)
     after_control: list[int] = []
     for segment in segments:
-        if isinstance(segment, Control):
+        if isinstance(segment, ControlSegment):
             tokens.append(segment.id)
             after_control.append(len(tokens))
         else:
@@ -66,7 +68,7 @@ def tokenize(segments: tuple[Segment, ...], vocabulary: Vocabulary, markers: Mar
     return Prompt(tuple(tokens), text, turn_ends or tuple(after_control))
 
 
-def check_length(length: int, vocabulary: Vocabulary, n_ctx: int) -> None:
+def check_length(length: int, vocabulary: PromptVocabulary, n_ctx: int) -> None:
     """Refuses a prompt of which so many bytes are known that it cannot fit even in the longest tokens."""
     shortest = -(-length // vocabulary.longest)
     if shortest > n_ctx:
@@ -81,14 +83,16 @@ def _too_long(tokens: str, n_ctx: int) -> Refusal:
     )
 
 
-def _bos(segments: tuple[Segment, ...], vocabulary: Vocabulary) -> list[int]:
+def _bos(segments: tuple[Segment, ...], vocabulary: PromptVocabulary) -> list[int]:
     """The token before everything else, unless the template wrote it or the model wants none."""
     first = segments[0] if segments else None
-    written = isinstance(first, Control) and first.id == vocabulary.bos
+    written = isinstance(first, ControlSegment) and first.id == vocabulary.bos
     return [vocabulary.bos] if vocabulary.add_bos and vocabulary.bos is not None and not written else []
 
 
-def _text_tokens(segment: Text, vocabulary: Vocabulary, markers: Markers) -> Iterator[list[int]]:
+def _text_tokens(
+    segment: TextSegment, vocabulary: PromptVocabulary, markers: MarkerIndex
+) -> Iterator[list[int]]:
     for index, piece in enumerate(_unmarked(segment.text, markers)):
         tokens = vocabulary.tokenize(piece, continues=index > 0)
         if not markers.control_ids.isdisjoint(tokens):
@@ -96,7 +100,7 @@ def _text_tokens(segment: Text, vocabulary: Vocabulary, markers: Markers) -> Ite
         yield tokens
 
 
-def _unmarked(text: str, markers: Markers) -> Iterator[str]:
+def _unmarked(text: str, markers: MarkerIndex) -> Iterator[str]:
     """The text in pieces of which none spells a marker."""
     start = 0
     for begin in markers.beginnings(text):

@@ -21,7 +21,7 @@ class Special(msgspec.Struct, frozen=True):
     rstrip: bool = False
 
 
-class Vocabulary(Protocol):
+class PromptVocabulary(Protocol):
     """A model's vocabulary. Ids are token ids, lengths bytes."""
 
     @property

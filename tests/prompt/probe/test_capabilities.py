@@ -5,13 +5,12 @@ from __future__ import annotations
 import pytest
 
 from b3node.prompt.probe.capabilities import probe
-from b3node.prompt.template.capabilities import Abilities
-from b3node.prompt.template.chat_template import BrokenTemplateError, ChatTemplate
-from b3node.prompt.template.default_templates import CHATML, PLAIN
+from b3node.prompt.template.capabilities import TemplateCapabilities
+from b3node.prompt.template.chat_template import CHATML, PLAIN_TURNS, BrokenTemplateError, ChatTemplate
 from tests.prompt.corpus import compiled
 from tests.zoo.templates import TOOLS
 
-ABLE = Abilities(
+CAPABILITIES = TemplateCapabilities(
     system=True,
     users_in_a_row=True,
     assistant_first=True,
@@ -23,13 +22,13 @@ ABLE = Abilities(
     results=True,
     parallel=True,
     loose_arguments=True,
-    aside="text",
-    old_aside="text",
+    text_beside_calls="text",
+    old_text_beside_calls="text",
     answer_last=True,
     reasoning=True,
 )
 CALL = "{% for call in m.tool_calls or [] %}{{ call | tojson }}{% endfor %}"
-ASIDES = {"aside", "old_aside"}
+PLACEMENT_FIELDS = {"text_beside_calls", "old_text_beside_calls"}
 LOOP = "{% for message in messages %}{{ message.role + message.content }}{% endfor %}"
 
 
@@ -38,9 +37,9 @@ def lacking(source: str) -> set[str]:
     return differing(probe(ChatTemplate(source)))
 
 
-def differing(able: Abilities) -> set[str]:
-    fields = set(Abilities.__struct_fields__) - {"reasoning"}
-    return {name for name in fields if getattr(able, name) != getattr(ABLE, name)}
+def differing(capabilities: TemplateCapabilities) -> set[str]:
+    fields = set(TemplateCapabilities.__struct_fields__) - {"reasoning"}
+    return {name for name in fields if getattr(capabilities, name) != getattr(CAPABILITIES, name)}
 
 
 @pytest.mark.parametrize(("source", "expected"), [(TOOLS, True), (CHATML, False)])
@@ -61,10 +60,17 @@ def test_a_template_with_tools_can_do_everything() -> None:
     assert lacking(TOOLS) == set()
 
 
-@pytest.mark.parametrize("source", [CHATML, PLAIN, LOOP])
+@pytest.mark.parametrize("source", [CHATML, PLAIN_TURNS, LOOP])
 def test_a_template_of_turns_alone_lacks_functions(source) -> None:
     """Every turn is written, functions and calls are not."""
-    assert lacking(source) == {"tools", "calls", "parallel", "arguments", "loose_arguments", *ASIDES}
+    assert lacking(source) == {
+        "tools",
+        "calls",
+        "parallel",
+        "arguments",
+        "loose_arguments",
+        *PLACEMENT_FIELDS,
+    }
 
 
 @pytest.mark.parametrize(
@@ -118,7 +124,7 @@ CALLS = (
         ("{% if loop.first %}{{ call.function.arguments | tojson }}{% endif %}", {"tools", "parallel"}),
         (
             "{{ call.function.name }}",
-            {"tools", "calls", "parallel", "arguments", "loose_arguments", *ASIDES},
+            {"tools", "calls", "parallel", "arguments", "loose_arguments", *PLACEMENT_FIELDS},
         ),
     ],
 )
@@ -130,10 +136,10 @@ def test_the_form_of_arguments_is_the_one_that_comes_out_right(spelling, expecte
 @pytest.mark.parametrize(
     ("name", "missing"),
     [
-        ("meta-llama-Llama-3.1-8B-Instruct", {"parallel", "aside", "old_aside"}),
-        ("openai-gpt-oss-120b", {"parallel", "aside", "old_aside"}),
-        ("mistralai-Ministral-3-14B-Reasoning-2512", {"users_in_a_row", "thoughts", "answer_last"}),
-        ("Apertus-8B-Instruct", {"thoughts"}),
+        ("meta-llama-Llama-3.1-8B-Instruct", {"parallel", "text_beside_calls", "old_text_beside_calls"}),
+        ("openai-gpt-oss-120b", {"parallel", "text_beside_calls", "old_text_beside_calls"}),
+        ("mistralai-Ministral-3-14B-Reasoning-2512", {"users_in_a_row", "thinking_placement", "answer_last"}),
+        ("Apertus-8B-Instruct", {"thinking_placement"}),
         ("llama-cpp-deepseek-r1", {"calls", "results"}),
         ("Qwen-Qwen2.5-7B-Instruct", set()),
         ("Qwen3.5-4B", {"no_user", "loose_arguments"}),
@@ -145,12 +151,12 @@ def test_the_form_of_arguments_is_the_one_that_comes_out_right(spelling, expecte
 def test_real_templates_are_seen_for_what_they_are(name, missing) -> None:
     """Some families whose limits are known."""
     try:
-        _, able = compiled(name)
+        _, capabilities = compiled(name)
     except FileNotFoundError:
         pytest.skip("the shared templates are not here")
 
-    assert missing <= differing(able)
-    assert missing or not differing(able)
+    assert missing <= differing(capabilities)
+    assert missing or not differing(capabilities)
 
 
 @pytest.mark.parametrize(
@@ -159,14 +165,14 @@ def test_real_templates_are_seen_for_what_they_are(name, missing) -> None:
         ("{{ m.content }}%CALL%", ("text", "text")),
         (
             "{% if m.tool_calls %}{{ m.reasoning }}%CALL%{% else %}{{ m.content }}{% endif %}",
-            ("thought", "thought"),
+            ("thinking", "thinking"),
         ),
         (
             (
                 "{% if m.tool_calls %}{{ m.reasoning if user.last < loop.index0 }}%CALL%"
                 "{% else %}{{ m.content }}{% endif %}"
             ),
-            ("thought", "turn"),
+            ("thinking", "turn"),
         ),
         ("%CALL%{{ m.content }}", ("turn", "turn")),
         (
@@ -185,9 +191,9 @@ def test_where_a_text_beside_a_call_can_stand_is_found(beside, expected) -> None
         "{% for m in messages if m.role == 'user' %}{% set user.last = messages.index(m) %}{% endfor %}"
     )
     loop = "{% for m in messages %}" + beside.replace("%CALL%", CALL) + "{% endfor %}"
-    able = probe(ChatTemplate(last + loop))
+    capabilities = probe(ChatTemplate(last + loop))
 
-    assert (able.aside, able.old_aside) == expected
+    assert (capabilities.text_beside_calls, capabilities.old_text_beside_calls) == expected
 
 
 @pytest.mark.parametrize(
@@ -205,9 +211,9 @@ def test_where_a_text_beside_a_call_can_stand_is_found(beside, expected) -> None
 )
 def test_where_a_template_looks_for_a_thought_is_found(said, expected) -> None:
     """In a field, in a list of parts, in an object; a list that is printed as it is is no place for it."""
-    able = probe(ChatTemplate("{% for m in messages %}" + said + CALL + "{% endfor %}"))
+    capabilities = probe(ChatTemplate("{% for m in messages %}" + said + CALL + "{% endfor %}"))
 
-    assert able.thoughts == expected
+    assert capabilities.thinking_placement == expected
 
 
 def test_a_template_that_spells_a_second_round_otherwise_cannot_write_calls() -> None:

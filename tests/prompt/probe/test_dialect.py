@@ -14,11 +14,11 @@ from hypothesis import given, settings, strategies as st
 from b3node.dialects.dialect import GENERIC, Span
 from b3node.prompt.probe.capabilities import probe
 from b3node.prompt.probe.dialect import Learned, learn, with_tags
-from b3node.prompt.probe.literals import seam
+from b3node.prompt.probe.literals import split_literal
 from b3node.prompt.probe.samples import KEY, NAME, Samples
-from b3node.prompt.template.call_writer import spell
+from b3node.prompt.template.call_writer import write_calls
 from b3node.prompt.template.chat_template import ChatTemplate
-from b3node.prompt.template.conversation import Call
+from b3node.prompt.template.conversation import ToolCall
 from tests.prompt.corpus import ALL, compiled
 from tests.zoo.templates import CHATML, TOOLS
 
@@ -34,20 +34,20 @@ def learned(name: str) -> Learned:
 def described(name: str) -> str:
     """What was found, for a person to read."""
     found = learned(name)
-    dialect, thoughts = found.dialect, found.thoughts
+    dialect, thinking = found.dialect, found.thinking
     lines = [f"== {name}"]
-    if thoughts:
-        sides = [thoughts.span.open, thoughts.lead, thoughts.trail, thoughts.span.close, thoughts.after]
-        by_itself = "always" if thoughts.always else thoughts.switch or "asked in words"
+    if thinking:
+        sides = [thinking.span.open, thinking.lead, thinking.trail, thinking.span.close, thinking.after]
+        by_itself = "always" if thinking.always else thinking.switch or "asked in words"
         lines.append(f"thought  {' '.join(map(repr, sides))}  ({by_itself})")
     if dialect.text:
         lines.append(f"text     {dialect.text.open!r} {dialect.text.close!r}")
-    two = [Call(f"id{n}", NAME, {KEY: "v", "n": n, "o": {"a": [True, None]}}) for n in (1, 2)]
+    two = [ToolCall(f"id{n}", NAME, {KEY: "v", "n": n, "o": {"a": [True, None]}}) for n in (1, 2)]
     for kind, calls in (("calls", dialect.calls), *(("also", each) for each in dialect.also)):
         assert calls is not None
-        lines.append(f"{kind:9}{spell(two[: 1 if calls.alone and calls != GENERIC else 2], calls)!r}")
+        lines.append(f"{kind:9}{write_calls(two[: 1 if calls.alone and calls != GENERIC else 2], calls)!r}")
     lines += [f"skipped  {' '.join(map(repr, dialect.skipped))}"] if dialect.skipped else []
-    lines += ["explained in the prompt"] if found.explained else []
+    lines += ["explained in the prompt"] if found.explain_calls else []
     return "\n".join(lines)
 
 
@@ -66,16 +66,16 @@ def test_a_template_that_writes_calls_is_understood(name) -> None:
     """Nothing that a template writes is taken for unknown: spelling the same calls again gives what it
     wrote.
     """
-    template, able = compiled(name)
-    if not able.calls:
+    template, capabilities = compiled(name)
+    if not capabilities.calls:
         return
     arguments: list[dict[str, object]] = [{KEY: 'a "b"', "q": 7, "r": {"l": [1.5, "x"]}}, {KEY: "c"}]
-    arguments = arguments[: 2 if able.parallel else 1]
-    written = Samples(template, able).calls(*arguments)
-    calls = [Call(f"call{n:05}", NAME, each) for n, each in enumerate(arguments, 1)]
+    arguments = arguments[: 2 if capabilities.parallel else 1]
+    written = Samples(template, capabilities).calls(*arguments)
+    calls = [ToolCall(f"call{n:05}", NAME, each) for n, each in enumerate(arguments, 1)]
     dialect = learned(name).dialect
 
-    spelled = [spell(calls, how) for how in (dialect.calls, *dialect.also) if how]
+    spelled = [write_calls(calls, how) for how in (dialect.calls, *dialect.also) if how]
     assert any(_same(each) in _same(written) for each in spelled), (spelled, written)
 
 
@@ -92,8 +92,8 @@ def test_a_template_without_calls_is_given_the_generic_spelling() -> None:
     found = learn(ChatTemplate(CHATML), probe(ChatTemplate(CHATML)))
 
     assert found.calls == GENERIC
-    assert found.explained
-    assert found.thoughts is None
+    assert found.explain_calls
+    assert found.thinking is None
 
 
 def test_tags_in_the_vocabulary_are_thoughts_although_the_template_knows_of_none() -> None:
@@ -115,7 +115,7 @@ def test_a_spelling_that_fits_nothing_is_not_guessed() -> None:
     found = learn(template, probe(template))
 
     assert found.calls == GENERIC
-    assert found.explained
+    assert found.explain_calls
 
 
 def test_what_is_learned_travels_as_data() -> None:
@@ -137,7 +137,7 @@ def test_what_is_learned_travels_as_data() -> None:
 )
 def test_what_stands_between_two_is_taken_apart_at_markers(before, middle, after, parts) -> None:
     """Equal characters alone would cut through markers; white space belongs to neither side."""
-    found = seam(before, middle, after)
+    found = split_literal(before, middle, after)
 
     assert (found.close, found.between, found.open) == parts
 
@@ -150,7 +150,7 @@ def test_what_stands_between_two_is_taken_apart_at_markers(before, middle, after
 )
 def test_no_seam_loses_a_character(before, middle, after) -> None:
     """The three parts are the middle, whatever stands around it."""
-    found = seam("".join(before), "".join(middle), "".join(after))
+    found = split_literal("".join(before), "".join(middle), "".join(after))
 
     assert found.close + found.between + found.open == "".join(middle)
     assert "".join(after).startswith(found.close)

@@ -9,34 +9,34 @@ from msgspec.structs import replace
 
 from b3node.contract.request import ImagePart, TextPart
 from b3node.dialects.dialect import Calls, KeywordArguments, NamedBody, Span
-from b3node.prompt.template.adapt import fit
-from b3node.prompt.template.capabilities import Abilities
+from b3node.prompt.template.adapt import adapt
+from b3node.prompt.template.capabilities import TemplateCapabilities
 from b3node.prompt.template.conversation import (
     AssistantTurn,
-    Call,
     Conversation,
+    ToolCall,
     ToolTurn,
     UserTurn,
     normalise,
 )
 from b3node.prompt.tokens.provenance import client, plain
 from tests.prompt.histories import BARE, HISTORIES
-from tests.prompt.probe.test_capabilities import ABLE
+from tests.prompt.probe.test_capabilities import CAPABILITIES
 
 
 def says(text: str) -> UserTurn:
     return UserTurn((TextPart(text),))
 
 
-def fitted(conversation: Conversation, **lacking) -> Conversation:
-    return fit(conversation, replace(ABLE, **lacking))
+def adapted(conversation: Conversation, **lacking) -> Conversation:
+    return adapt(conversation, replace(CAPABILITIES, **lacking))
 
 
 def talk(*turns, system="", tools=()) -> Conversation:
     return Conversation(system, turns, tools)
 
 
-ONE, TWO = Call("call00001", "f", {"x": 1}), Call("call00002", "g", {})
+ONE, TWO = ToolCall("call00001", "f", {"x": 1}), ToolCall("call00002", "g", {})
 TOLD, TOLD_TOO = ToolTurn("call00001", "f", "r"), ToolTurn("call00002", "g", "s")
 
 
@@ -45,13 +45,13 @@ def test_an_able_template_gets_the_conversation_as_it_is(name) -> None:
     """Nothing is bent that suits."""
     conversation = normalise(HISTORIES[name])
 
-    assert fit(conversation, ABLE) == conversation
+    assert adapt(conversation, CAPABILITIES) == conversation
 
 
 @pytest.mark.parametrize("name", HISTORIES)
 def test_the_least_able_template_gets_alternating_turns(name) -> None:
     """A user first, then the two in turn, without system, functions, calls or results."""
-    got = fit(normalise(HISTORIES[name]), Abilities())
+    got = adapt(normalise(HISTORIES[name]), TemplateCapabilities())
 
     assert got.system == ""
     assert got.tools == ()
@@ -65,16 +65,16 @@ def test_a_system_text_moves_into_the_first_user_turn() -> None:
     """Two paragraphs there; a user turn of its own if the assistant begins."""
     image = ImagePart("https://x/")
 
-    assert fitted(talk(says("u"), says("v"), system="S"), system=False) == talk(says("S\n\nu"), says("v"))
-    assert fitted(talk(AssistantTurn("a"), system="S"), system=False) == talk(says("S"), AssistantTurn("a"))
-    assert fitted(talk(UserTurn((image,)), system="S"), system=False).turns == (
+    assert adapted(talk(says("u"), says("v"), system="S"), system=False) == talk(says("S\n\nu"), says("v"))
+    assert adapted(talk(AssistantTurn("a"), system="S"), system=False) == talk(says("S"), AssistantTurn("a"))
+    assert adapted(talk(UserTurn((image,)), system="S"), system=False).turns == (
         UserTurn((TextPart("S"), image)),
     )
 
 
 def test_functions_that_cannot_be_declared_are_described() -> None:
     """The system text lists them as JSON and says how to call one."""
-    got = fitted(talk(says("u"), system="S", tools=(BARE,)), tools=False)
+    got = adapted(talk(says("u"), system="S", tools=(BARE,)), tools=False)
     listed = {"name": "ping", "description": "", "parameters": {"type": "object", "properties": {}}}
 
     assert got.tools == ()
@@ -87,7 +87,7 @@ def test_calls_that_cannot_be_written_are_text() -> None:
     """A JSON object between tags, behind what was said; the tags are ours, what is between them is the
     client's.
     """
-    got = fitted(
+    got = adapted(
         talk(says("u"), AssistantTurn("a", "t", (ONE, TWO)), TOLD, TOLD_TOO), calls=False, parallel=False
     )
 
@@ -96,13 +96,13 @@ def test_calls_that_cannot_be_written_are_text() -> None:
         f'<tool_call>\n{{"name": "{name}", "arguments": {{"{member}": 1}}}}\n</tool_call>\n'
         f'<tool_call>\n{{"name": "{other}", "arguments": {{}}}}\n</tool_call>'
     )
-    assert got.turns[1] == AssistantTurn("a", "t", spelled=spelled)
+    assert got.turns[1] == AssistantTurn("a", "t", written_calls=spelled)
     assert got.turns[2:] == (TOLD, TOLD_TOO)
 
 
 def test_results_that_cannot_be_written_are_a_user_turn() -> None:
     """All results of a round in one turn, between tags."""
-    got = fitted(talk(says("u"), AssistantTurn(calls=(ONE, TWO)), TOLD, TOLD_TOO, says("v")), results=False)
+    got = adapted(talk(says("u"), AssistantTurn(calls=(ONE, TWO)), TOLD, TOLD_TOO, says("v")), results=False)
 
     assert got.turns[2:] == (
         says("<tool_response>\nr\n</tool_response>\n<tool_response>\ns\n</tool_response>"),
@@ -115,14 +115,14 @@ def test_a_template_without_functions_and_calls_says_results_as_text_too() -> No
     conversation = talk(says("u"), AssistantTurn(calls=(ONE,)), TOLD)
     told = says("<tool_response>\nr\n</tool_response>")
 
-    assert fitted(conversation, tools=False, calls=False).turns[2] == told
-    assert fitted(conversation, tools=False).turns[2] == TOLD
-    assert fitted(conversation, calls=False).turns[2] == TOLD
+    assert adapted(conversation, tools=False, calls=False).turns[2] == told
+    assert adapted(conversation, tools=False).turns[2] == TOLD
+    assert adapted(conversation, calls=False).turns[2] == TOLD
 
 
 def test_parallel_calls_become_rounds() -> None:
     """One call a turn, each followed by its own result; what was said stays with the first."""
-    got = fitted(talk(says("u"), AssistantTurn("a", "t", (ONE, TWO)), TOLD, TOLD_TOO), parallel=False)
+    got = adapted(talk(says("u"), AssistantTurn("a", "t", (ONE, TWO)), TOLD, TOLD_TOO), parallel=False)
 
     assert got.turns[1:] == (
         AssistantTurn("a", "t", (ONE,)),
@@ -144,16 +144,18 @@ def test_parallel_calls_become_rounds() -> None:
 )
 def test_arguments_have_the_form_that_the_template_takes(arguments, lacking, expected) -> None:
     """A mapping as JSON text where text is wanted, text as a mapping's member where it is not."""
-    got = fitted(talk(says("u"), AssistantTurn(calls=(Call("call00001", "f", arguments),)), TOLD), **lacking)
+    got = adapted(
+        talk(says("u"), AssistantTurn(calls=(ToolCall("call00001", "f", arguments),)), TOLD), **lacking
+    )
 
-    assert got.turns[1] == AssistantTurn(calls=(Call("call00001", "f", expected),))
+    assert got.turns[1] == AssistantTurn(calls=(ToolCall("call00001", "f", expected),))
 
 
 @pytest.mark.parametrize(
     ("way", "expected"),
     [
         ("text", (AssistantTurn("a", "t", (ONE,)),)),
-        ("thought", (AssistantTurn("", "t\n\na", (ONE,)),)),
+        ("thinking", (AssistantTurn("", "t\n\na", (ONE,)),)),
         ("turn", (AssistantTurn("a"), AssistantTurn("", "t", (ONE,)))),
         ("apart", (AssistantTurn("a"), says(""), AssistantTurn("", "t", (ONE,)))),
     ],
@@ -163,26 +165,33 @@ def test_a_text_beside_a_call_is_told_as_the_template_can(way, expected) -> None
     rest = (TOLD, AssistantTurn("b", "u"))
     turns = (AssistantTurn("a", "t", (ONE,)), *rest)
 
-    assert fitted(talk(*turns), aside=way, old_aside="text").turns == (*expected, *rest)
-    assert fitted(talk(*turns, says("v")), aside="text", old_aside=way).turns == (*expected, *rest, says("v"))
+    assert adapted(talk(*turns), text_beside_calls=way, old_text_beside_calls="text").turns == (
+        *expected,
+        *rest,
+    )
+    assert adapted(talk(*turns, says("v")), text_beside_calls="text", old_text_beside_calls=way).turns == (
+        *expected,
+        *rest,
+        says("v"),
+    )
 
 
 def test_a_text_alone_becomes_a_thought() -> None:
     """Nothing is put before it if nothing was thought."""
-    got = fitted(talk(AssistantTurn("a", "", (ONE,)), TOLD), aside="thought")
+    got = adapted(talk(AssistantTurn("a", "", (ONE,)), TOLD), text_beside_calls="thinking")
 
     assert got.turns == (AssistantTurn("", "a", (ONE,)), TOLD)
 
 
 def test_the_form_of_thoughts_is_the_templates() -> None:
     """It goes with the conversation."""
-    assert fitted(talk(says("u")), thoughts="chunks").thoughts == "chunks"
+    assert adapted(talk(says("u")), thinking_placement="chunks").thinking_placement == "chunks"
 
 
 def test_users_in_a_row_are_merged() -> None:
     """Texts become paragraphs; images stay where they are."""
     image = UserTurn((ImagePart("https://x/"),))
-    got = fitted(
+    got = adapted(
         talk(says("u"), says("v"), image, says("w"), AssistantTurn("a"), says("x")), users_in_a_row=False
     )
 
@@ -199,14 +208,14 @@ def test_an_empty_turn_stands_where_a_template_insists_on_one() -> None:
     alone = talk(AssistantTurn("a"))
     result = talk(says("u"), AssistantTurn(calls=(ONE,)), TOLD, says("v"))
 
-    assert fitted(first, assistant_first=False).turns == (says(""), *first.turns)
-    assert fitted(first, no_user=False) == first
-    assert fitted(alone, no_user=False).turns == (says(""), *alone.turns)
-    assert fitted(talk(says("u"), AssistantTurn()), empty_answer=False).turns[1] == AssistantTurn(" ")
-    assert fitted(result, user_after_result=False, empty_answer=False).turns[3] == AssistantTurn(" ")
+    assert adapted(first, assistant_first=False).turns == (says(""), *first.turns)
+    assert adapted(first, no_user=False) == first
+    assert adapted(alone, no_user=False).turns == (says(""), *alone.turns)
+    assert adapted(talk(says("u"), AssistantTurn()), empty_answer=False).turns[1] == AssistantTurn(" ")
+    assert adapted(result, user_after_result=False, empty_answer=False).turns[3] == AssistantTurn(" ")
     answered = talk(says("u"), AssistantTurn("a"))
-    assert fitted(answered, answer_last=False).turns == (*answered.turns, says(""))
-    assert fitted(result, user_after_result=False).turns == (*result.turns[:3], AssistantTurn(), says("v"))
+    assert adapted(answered, answer_last=False).turns == (*answered.turns, says(""))
+    assert adapted(result, user_after_result=False).turns == (*result.turns[:3], AssistantTurn(), says("v"))
 
 
 def test_calls_are_spelled_as_the_model_spells_them() -> None:
@@ -215,8 +224,8 @@ def test_calls_are_spelled_as_the_model_spells_them() -> None:
     """
     own = Calls(NamedBody((), KeywordArguments()), Span("<|call|>[", "]"), between=", ")
     conversation = talk(says("u"), AssistantTurn(calls=(ONE, TWO)), TOLD, TOLD_TOO, tools=(BARE,))
-    got = fit(conversation, Abilities(system=True), own)
+    got = adapt(conversation, TemplateCapabilities(system=True), own)
 
     assert isinstance(got.turns[1], AssistantTurn)
-    assert plain(got.turns[1].spelled) == "<|call|>[f(x=1), g()]"
+    assert plain(got.turns[1].written_calls) == "<|call|>[f(x=1), g()]"
     assert "<|call|>[NAME(ARGUMENT='VALUE')]" in got.system

@@ -8,7 +8,7 @@ import pytest
 
 from b3node.errors import Refusal
 from b3node.prompt.template.chat_template import BrokenTemplateError, ChatTemplate
-from b3node.prompt.template.conversation import AssistantTurn, Call, Conversation, normalise
+from b3node.prompt.template.conversation import AssistantTurn, Conversation, ToolCall, normalise
 from b3node.prompt.tokens.provenance import client, plain
 from tests.prompt.histories import TOOLS, request, user
 
@@ -91,7 +91,7 @@ def test_writing_stops_at_the_limit() -> None:
 def test_a_mapping_printed_as_it_is_keeps_its_owner() -> None:
     """Python's repr would escape the private alphabet; the characters come out as the client wrote them."""
     arguments: dict[str, object] = {"<a>": "Ö 'x'", "b": ["\u200b\u202e\ufeff\xa0\xad", '"', "\U0001f9ff"]}
-    conversation = Conversation("", (AssistantTurn(calls=(Call("c", "f", arguments),)),))
+    conversation = Conversation("", (AssistantTurn(calls=(ToolCall("c", "f", arguments),)),))
     source = "{{ messages[0].tool_calls[0].function.arguments }}"
 
     assert plain(written(source, conversation)) == str(arguments)

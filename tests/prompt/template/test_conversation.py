@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given, strategies as st
 
 from b3node.contract.request import FunctionCallOutput, ImagePart, Message, Reasoning, RefusalPart, TextPart
-from b3node.prompt.template.conversation import NO_RESULT, AssistantTurn, Call, ToolTurn, UserTurn, normalise
+from b3node.prompt.template.conversation import (
+    NO_RESULT,
+    AssistantTurn,
+    ToolCall,
+    ToolTurn,
+    UserTurn,
+    normalise,
+)
 from tests.prompt.histories import HISTORIES, assistant, call, developer, output, request, system, user
 
 
@@ -46,7 +53,7 @@ def test_assistant_side_items_fold_into_one_turn() -> None:
 
     assert got == (
         said("Hi"),
-        AssistantTurn("Look.\n\nSo.", "Think.\n\nAgain.", (Call("call00004", "f", {"x": 1}),)),
+        AssistantTurn("Look.\n\nSo.", "Think.\n\nAgain.", (ToolCall("call00004", "f", {"x": 1}),)),
         ToolTurn("call00004", "f", "r"),
         AssistantTurn("Done."),
     )

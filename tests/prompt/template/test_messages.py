@@ -7,8 +7,8 @@ import pytest
 from b3node.contract.request import FunctionTool, ImagePart, TextPart
 from b3node.prompt.template.conversation import (
     AssistantTurn,
-    Call,
     Conversation,
+    ToolCall,
     ToolTurn,
     UserTurn,
     normalise,
@@ -22,7 +22,7 @@ def test_everything_stands_under_the_names_that_templates_use() -> None:
     """One conversation with all of it, message by message."""
     turns = (
         UserTurn((TextPart("u"),)),
-        AssistantTurn("a", "r", (Call("call00001", "f", {"x": [1, "y"]}),)),
+        AssistantTurn("a", "r", (ToolCall("call00001", "f", {"x": [1, "y"]}),)),
         ToolTurn("call00001", "f", "t"),
     )
     function = {"name": client("f"), "arguments": {client("x"): [1, client("y")]}}

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from b3node.prompt.template.reasoning_variables import reasons, variables
+from b3node.prompt.template.reasoning_variables import enables_thinking, reasoning_variables
 
 
 @pytest.mark.parametrize("effort", [None, "none", "minimal"])
 def test_reasoning_is_off_unless_it_is_asked_for(effort) -> None:
     """Unset, none and minimal leave the reasoning phase off."""
-    assert not reasons(effort)
-    assert variables(effort, "") == {
+    assert not enables_thinking(effort)
+    assert reasoning_variables(effort, "") == {
         "enable_thinking": False,
         "thinking": False,
         "thinking_mode": "disabled",
@@ -22,7 +22,11 @@ def test_reasoning_is_off_unless_it_is_asked_for(effort) -> None:
 @pytest.mark.parametrize("effort", ["low", "medium", "high", "xhigh"])
 def test_low_and_above_turn_reasoning_on(effort) -> None:
     """Every switch is on, and there is no budget."""
-    assert variables(effort, "") == {"enable_thinking": True, "thinking": True, "thinking_mode": "enabled"}
+    assert reasoning_variables(effort, "") == {
+        "enable_thinking": True,
+        "thinking": True,
+        "thinking_mode": "enabled",
+    }
 
 
 @pytest.mark.parametrize(
@@ -39,9 +43,9 @@ def test_low_and_above_turn_reasoning_on(effort) -> None:
 )
 def test_a_scale_gets_a_word_that_it_knows(effort, source, word) -> None:
     """A word is taken from those that the template's source quotes, else a common one."""
-    assert variables(effort, source)["reasoning_effort"] == word
+    assert reasoning_variables(effort, source)["reasoning_effort"] == word
 
 
 def test_a_scale_that_a_template_does_not_have_is_not_told() -> None:
     """Only scales in the source are set."""
-    assert "reasoning_effort" not in variables("low", "thinking_effort")
+    assert "reasoning_effort" not in reasoning_variables("low", "thinking_effort")

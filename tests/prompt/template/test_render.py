@@ -9,11 +9,11 @@ import pytest
 from b3node.contract.request import FunctionTool
 from b3node.errors import Refusal
 from b3node.prompt.probe.capabilities import probe
-from b3node.prompt.template.adapt import fit
-from b3node.prompt.template.capabilities import Abilities
+from b3node.prompt.template.adapt import adapt
+from b3node.prompt.template.capabilities import TemplateCapabilities
 from b3node.prompt.template.chat_template import ChatTemplate
 from b3node.prompt.template.conversation import normalise
-from b3node.prompt.template.reasoning_variables import variables
+from b3node.prompt.template.reasoning_variables import reasoning_variables
 from b3node.prompt.template.render import render
 from b3node.prompt.tokens.provenance import plain
 from tests.prompt.corpus import ALL, compiled, sent_by_clients, source
@@ -25,8 +25,10 @@ LIMIT = 1_000_000
 
 
 def written(name, asked) -> str:
-    template, able = compiled(name)
-    return render(normalise(asked), template, able, variables(asked.effort, source(name)), NOW, LIMIT)
+    template, capabilities = compiled(name)
+    return render(
+        normalise(asked), template, capabilities, reasoning_variables(asked.effort, source(name)), NOW, LIMIT
+    )
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -61,14 +63,14 @@ def test_a_conversation_that_no_rung_writes_is_a_refusal() -> None:
     """If not even alternating turns can be written, the client is told."""
     picky = ChatTemplate("{% if messages | length == 1 %}{{ messages[1].content.x }}{% endif %}" + LOOP)
     with pytest.raises(Refusal, match="cannot write this conversation"):
-        render(normalise(request(user("u"))), picky, Abilities(), {}, NOW, LIMIT)
+        render(normalise(request(user("u"))), picky, TemplateCapabilities(), {}, NOW, LIMIT)
 
 
 def test_the_least_able_are_asked_as_they_want_to_be() -> None:
     """A template that needs a list of functions gets an empty one, on every rung."""
     lists = ChatTemplate("{% for t in tools %}{% endfor %}" + LOOP)
-    able = probe(lists)
+    capabilities = probe(lists)
     conversation = normalise(request(user("u")))
 
-    assert plain(render(conversation, lists, able, {}, NOW, LIMIT)) == "useru"
-    assert fit(conversation, Abilities(no_tools="empty")) == conversation
+    assert plain(render(conversation, lists, capabilities, {}, NOW, LIMIT)) == "useru"
+    assert adapt(conversation, TemplateCapabilities(no_tools="empty")) == conversation

@@ -7,13 +7,13 @@ import re
 import pytest
 from hypothesis import given, strategies as st
 
-from b3node.prompt.tokens.markers import Markers, is_marker
+from b3node.prompt.tokens.markers import MarkerIndex, is_marker
 from b3node.prompt.tokens.vocabulary import Special
 from tests.prompt.fakes import special_tokens
 
 
-def markers(*texts: str) -> Markers:
-    return Markers(special_tokens(texts, ()))
+def markers(*texts: str) -> MarkerIndex:
+    return MarkerIndex(special_tokens(texts, ()))
 
 
 @pytest.mark.parametrize(

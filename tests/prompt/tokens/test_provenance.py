@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from b3node.prompt.tokens import provenance
-from b3node.prompt.tokens.provenance import IMAGE, client, client_value, has_twin, plain, schema
+from b3node.prompt.tokens.provenance import IMAGE, client, client_schema, client_value, has_twin, plain
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], max_codepoint=0xFFFFF))
 JSON = st.recursive(
@@ -81,7 +81,7 @@ def test_values_keep_their_shape(value) -> None:
 
 def test_a_schema_stays_legible_to_templates() -> None:
     """Keywords and type names can be read; names, descriptions and values cannot."""
-    written = schema(
+    written = client_schema(
         {"type": "object", "properties": {"tool_call": {"type": ["string", "null"], "enum": ["<a>"]}}}
     )
 

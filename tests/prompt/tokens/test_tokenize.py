@@ -6,22 +6,26 @@ import pytest
 from hypothesis import given, strategies as st
 
 from b3node.errors import Refusal
-from b3node.prompt.tokens.markers import Markers
-from b3node.prompt.tokens.segments import Control, Text
+from b3node.prompt.tokens.markers import MarkerIndex
+from b3node.prompt.tokens.segments import ControlSegment, TextSegment
 from b3node.prompt.tokens.tokenize import tokenize
 from tests.prompt.fakes import CONTROL, USER_DEFINED, FakeVocabulary, special_tokens
 
-START, END, BOS = Control(257, "<|im_start|>"), Control(258, "<|im_end|>"), Control(256, "<|endoftext|>")
+START, END, BOS = (
+    ControlSegment(257, "<|im_start|>"),
+    ControlSegment(258, "<|im_end|>"),
+    ControlSegment(256, "<|endoftext|>"),
+)
 
 
 def tokens(*segments, vocabulary=None, n_ctx=4096):
     vocabulary = vocabulary or FakeVocabulary()
-    return tokenize(segments, vocabulary, Markers(vocabulary.specials), n_ctx)
+    return tokenize(segments, vocabulary, MarkerIndex(vocabulary.specials), n_ctx)
 
 
 def test_controls_are_ids_and_text_is_text() -> None:
     """The simplest prompt."""
-    prompt = tokens(START, Text("hi"), END)
+    prompt = tokens(START, TextSegment("hi"), END)
 
     assert prompt.tokens == (257, 104, 105, 258)
     assert prompt.text == "<|im_start|>hi<|im_end|>"
@@ -32,7 +36,7 @@ def test_controls_are_ids_and_text_is_text() -> None:
 def test_a_spelled_marker_is_read_letter_by_letter(marker, space) -> None:
     """The text reads the same, and not one of its tokens is special."""
     vocabulary = FakeVocabulary(space=space)
-    prompt = tokens(Text(f"x {marker}{marker}y"), vocabulary=vocabulary)
+    prompt = tokens(TextSegment(f"x {marker}{marker}y"), vocabulary=vocabulary)
 
     assert vocabulary.read(prompt.tokens) == " " * space + f"x {marker}{marker}y"
     assert max(prompt.tokens) < 256
@@ -42,32 +46,34 @@ def test_white_space_tokens_are_used() -> None:
     """USER_DEFINED runs of white space are text, and a client's text has them as any other."""
     vocabulary = FakeVocabulary(special_tokens((), ("\n\n", "<b>")))
 
-    assert tokens(Text("a\n\n<b>"), vocabulary=vocabulary).tokens == (97, 256, *b"<b>")
+    assert tokens(TextSegment("a\n\n<b>"), vocabulary=vocabulary).tokens == (97, 256, *b"<b>")
 
 
 def test_a_beginning_is_written_once() -> None:
     """The model's first token is put before the prompt unless the template wrote it."""
     wants = FakeVocabulary(add_bos=True)
 
-    assert tokens(Text("a"), vocabulary=wants).tokens == (256, 97)
-    assert tokens(BOS, Text("a"), vocabulary=wants).tokens == (256, 97)
-    assert tokens(BOS, Text("a")).tokens == (256, 97)
-    assert tokens(Text("<|endoftext|>"), vocabulary=wants).tokens == (256, *b"<|endoftext|>")
-    assert tokens(Text("a"), vocabulary=FakeVocabulary(add_bos=True, bos=None)).tokens == (97,)
+    assert tokens(TextSegment("a"), vocabulary=wants).tokens == (256, 97)
+    assert tokens(BOS, TextSegment("a"), vocabulary=wants).tokens == (256, 97)
+    assert tokens(BOS, TextSegment("a")).tokens == (256, 97)
+    assert tokens(TextSegment("<|endoftext|>"), vocabulary=wants).tokens == (256, *b"<|endoftext|>")
+    assert tokens(TextSegment("a"), vocabulary=FakeVocabulary(add_bos=True, bos=None)).tokens == (97,)
 
 
 def test_marks_are_the_ends_of_turns() -> None:
     """Each mark is the length of a prefix that ends with an end-of-generation token."""
-    assert tokens(START, Text("a"), END, Text("\n"), START, END, Text("x")).marks == (3, 6)
-    assert tokens(START, Text("a"), START).marks == (1, 3)
-    assert tokens(Text("a")).marks == ()
+    assert tokens(
+        START, TextSegment("a"), END, TextSegment("\n"), START, END, TextSegment("x")
+    ).cache_boundaries == (3, 6)
+    assert tokens(START, TextSegment("a"), START).cache_boundaries == (1, 3)
+    assert tokens(TextSegment("a")).cache_boundaries == ()
 
 
 def test_a_prompt_must_leave_room_for_an_answer() -> None:
     """A prompt as long as the context is refused, with both numbers; one token less is taken."""
-    assert len(tokens(Text("abc"), n_ctx=4).tokens) == 3
+    assert len(tokens(TextSegment("abc"), n_ctx=4).tokens) == 3
     with pytest.raises(Refusal) as caught:
-        tokens(Text("abcd"), n_ctx=4)
+        tokens(TextSegment("abcd"), n_ctx=4)
 
     assert (caught.value.code, caught.value.param) == ("context_length_exceeded", "input")
     assert (
@@ -84,7 +90,7 @@ def test_a_hopeless_text_is_not_tokenized() -> None:
             raise AssertionError(text)
 
     with pytest.raises(Refusal) as caught:
-        tokens(Text("é" * 801), vocabulary=Untouched(), n_ctx=100)
+        tokens(TextSegment("é" * 801), vocabulary=Untouched(), n_ctx=100)
 
     assert "at least 101 tokens" in caught.value.message
     assert caught.value.code == "context_length_exceeded"
@@ -93,7 +99,7 @@ def test_a_hopeless_text_is_not_tokenized() -> None:
 def test_counting_stops_when_there_is_no_hope() -> None:
     """A text of nothing but markers costs a call for each; the count ends at twice the context."""
     with pytest.raises(Refusal, match=r"has at least 2\d\d tokens; this model's context of 100 "):
-        tokens(Text("<think>" * 200), vocabulary=FakeVocabulary(longest=64), n_ctx=100)
+        tokens(TextSegment("<think>" * 200), vocabulary=FakeVocabulary(longest=64), n_ctx=100)
 
 
 def test_a_tokenizer_that_makes_control_tokens_is_stopped() -> None:
@@ -104,7 +110,7 @@ def test_a_tokenizer_that_makes_control_tokens_is_stopped() -> None:
             return [257]
 
     with pytest.raises(RuntimeError):
-        tokens(Text("a"), vocabulary=Careless())
+        tokens(TextSegment("a"), vocabulary=Careless())
 
 
 @given(
@@ -114,7 +120,7 @@ def test_no_text_whatever_becomes_special(pieces) -> None:
     """Any mixture of markers and their halves reads the same and has no special token."""
     text = "".join(pieces)
     vocabulary = FakeVocabulary()
-    got = tokens(Text(text), vocabulary=vocabulary).tokens if text else ()
+    got = tokens(TextSegment(text), vocabulary=vocabulary).tokens if text else ()
 
     assert vocabulary.read(got) == text
     assert all(token < 256 for token in got)
