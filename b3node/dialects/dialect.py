@@ -1,11 +1,11 @@
-"""What a model family writes besides plain text: where a thought stands, where the answer, and how a call is spelled.
+"""How a model family spells thinking, the answer and calls, as data.
 
-A `Dialect` is data, and three things are made from the same data: the parser of what a model writes (`parse`), the
-grammar that it is kept to while it calls (`grammar`), and what a template must have written for it to be that
-dialect (`prompt`). Nothing here knows a model's name.
+Three things are made from a `Dialect`: the parser of the model's output (`parse`), the grammar of its calls
+(`grammar`), and the expectation of its template's output (`prompt`). Nothing here knows a model's name.
 
-Literals are texts as a template writes them, special tokens by their text. White space at their edges matters to
-the grammar alone: a parser takes whatever stands between two markers.
+Literals are texts as a template writes them, special tokens by their text. White space at their edges matters
+to
+the grammar alone: a parser takes anything between two markers.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import msgspec
 
 
 class Span(msgspec.Struct, frozen=True):
-    """What stands between two markers; either may be "", for a beginning or an end that nothing marks."""
+    """A part between two markers; either may be "", for a beginning or an end without a marker."""
 
     open: str
     close: str
 
 
 class Hole(msgspec.Struct, frozen=True, tag="hole"):
-    """What a model fills in and nobody needs: a call's id, or its index in the turn, from `first` on."""
+    """A gap that the parser drops: a call's id, or its index in the turn, from `first` on."""
 
     kind: Literal["id", "index"]
     first: int = 0
@@ -38,11 +38,13 @@ class JsonArguments(msgspec.Struct, frozen=True, tag="json"):
 
 
 class TaggedArguments(msgspec.Struct, frozen=True, tag="tagged"):
-    """Arguments one by one: `open` NAME `named` VALUE `close`, nothing between two of them that means something.
+    """Arguments one by one: `open` NAME `named` VALUE `close`, without a meaningful separator.
 
-    A value that is a string stands there bare; everything else is JSON, or Python's spelling of it (`python`).
-    With `kind`, the value's kind stands behind `named` and is followed by `kind_close`: "flag" writes true for
-    strings and false for the rest, "type" writes the JSON type's name.
+    A string value is bare; every other value is JSON, or its Python spelling (`python`). With `kind`, the
+    value's type
+    follows `named` and ends with `kind_close`: "flag" writes true for strings and false for the rest, "type"
+    writes
+    the name of the JSON type.
     """
 
     open: str
@@ -58,13 +60,13 @@ class KeywordArguments(msgspec.Struct, frozen=True, tag="keyword"):
 
 
 class QuotedArguments(msgspec.Struct, frozen=True, tag="quoted"):
-    """Arguments like a JSON object without quotes around names; strings stand bare between two `quote`s."""
+    """Arguments like a JSON object with bare names; strings are bare between two `quote`s."""
 
     quote: str
 
 
 class NestedArguments(msgspec.Struct, frozen=True, tag="nested"):
-    """Arguments as elements named after them, to any depth: `lead`<NAME>VALUE`lead`</NAME>; list elements are `item`s."""
+    """Arguments as elements to any depth: `lead`<NAME>VALUE`lead`</NAME>; elements of a list are `item`s."""
 
     lead: str
     item: str
@@ -74,10 +76,9 @@ Arguments = JsonArguments | TaggedArguments | KeywordArguments | QuotedArguments
 
 
 class ObjectBody(msgspec.Struct, frozen=True, tag="object"):
-    """A call as a JSON object that has the function's name and its arguments as members.
+    """A call as a JSON object with the function's name and its arguments as members.
 
-    With `before` or `after` it has a member of that name with an id in front of the two or behind them, of which
-    nothing is kept.
+    With `before` or `after`, a member of that name with an id, which is dropped, precedes or follows the two.
     """
 
     name: str = "name"
@@ -101,13 +102,15 @@ Body = ObjectBody | KeyedBody | NamedBody
 
 
 class Calls(msgspec.Struct, frozen=True):
-    """How the calls of a turn are spelled.
+    """The spelling of a turn's calls.
 
-    `section.open`, then `open` BODY `close` for each with `between` in the middle, then `section.close`. `open` and
+    `section.open`, then `open` BODY `close` for each call, separated by `between`, then `section.close`.
+    `open` and
     `section.open` are not both empty, unless `bare`.
 
-    `bare` calls have no marker: an answer that begins with a call's body is a call. With `alone`, a turn has one
-    call at most.
+    `bare` calls have no marker: an answer that begins with the body of a call is a call. With `alone`, a turn
+    has at
+    most one call.
     """
 
     body: Body
@@ -120,13 +123,15 @@ class Calls(msgspec.Struct, frozen=True):
 
 
 class Dialect(msgspec.Struct, frozen=True):
-    """All of it.
+    """The spelling of thinking, text and calls.
 
-    `text` is where the answer's text stands, None where nothing marks it; `skipped` are markers that stand between the
-    parts of a turn and belong to none of them (`<|start|>assistant`).
+    `text` is the span of the answer's text, None where nothing marks it; `skipped` are markers between the
+    parts of a
+    turn that belong to none of them (`<|start|>assistant`).
 
-    `also` are other spellings of calls that the family writes: they are read like `calls`. A model is made to write
-    `calls` alone; when it has begun a call in another spelling by itself, it goes on in that one.
+    `also` are other spellings of calls that the family writes, read like `calls`. A model is made to write
+    `calls`
+    only; a call that it begins in another spelling goes on in that one.
     """
 
     thought: Span | None = None
@@ -137,10 +142,12 @@ class Dialect(msgspec.Struct, frozen=True):
 
 
 PLAIN = Dialect()
-"""All that the model writes is its answer."""
+"""The dialect of a model whose whole output is its answer."""
 
 GENERIC = Calls(ObjectBody(), open=("<tool_call>\n",), close="\n</tool_call>", between="\n", alone=True)
-"""How a model calls whose template knows no functions: it is told so, and kept to it.
+"""Spelling of calls for a model whose template knows no functions; the prompt explains it, the grammar
+enforces it.
 
-One call at a time: such models were not trained to call, and a small one repeats its call as long as it may.
+One call at a time: such models were not trained to call, and a small one repeats its call as often as
+allowed.
 """

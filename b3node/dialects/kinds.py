@@ -1,7 +1,8 @@
-"""Of what kinds a value may be, as far as its schema says so plainly: what tells text from a number where both look alike.
+"""JSON types that a schema plainly allows for a value: they separate text from numbers where both look alike.
 
-Looked through are `$ref` within the schema, `anyOf`, `oneOf`, `allOf`, lists of types, `enum` and `const`; everything
-else leaves a value free, and so does a schema that takes more than `MOST` steps to look through.
+Resolved are `$ref` within the schema, `anyOf`, `oneOf`, `allOf`, lists of types, `enum` and `const`;
+everything
+else leaves a value free, and so does a schema that takes more than `MAX_SUBSCHEMAS` steps.
 """
 
 from __future__ import annotations
@@ -17,31 +18,33 @@ Kinds = frozenset[str]
 
 ALL: Final[Kinds] = frozenset({"object", "array", "string", "number", "integer", "boolean", "null"})
 STRING: Final[Kinds] = frozenset({"string"})
-MOST: Final = 200
-"""Subschemas that are looked at for one value."""
+MAX_SUBSCHEMAS: Final = 200
+"""Subschemas that are resolved for one value."""
 
 
 def kinds(schema: object, root: object) -> Kinds:
-    """The kinds of `schema`'s instances; `root` is the schema that its references point into."""
-    return _Look(root).kinds(schema)
+    """Returns the types of the instances of `schema`; its references point into `root`."""
+    return _Resolution(root).kinds(schema)
 
 
 def member(schema: object, root: object, name: str) -> object:
-    """The schema of an object's member; True if nothing is said of it."""
-    look = _Look(root)
-    properties = [_mapping(part, "properties") for part in look.parts(schema)]
+    """Returns the schema of an object's member; True if there is none."""
+    resolution = _Resolution(root)
+    properties = [_mapping(part, "properties") for part in resolution.parts(schema)]
     found = [members[name] for members in properties if name in members]
     if not found:
-        look = _Look(root)
+        resolution = _Resolution(root)
         found = [
-            part["additionalProperties"] for part in look.parts(schema) if "additionalProperties" in part
+            part["additionalProperties"]
+            for part in resolution.parts(schema)
+            if "additionalProperties" in part
         ]
     return _either(found)
 
 
 def element(schema: object, root: object) -> object:
-    """The schema of an array's elements; True if nothing is said of all of them."""
-    parts = list(_Look(root).parts(schema))
+    """Returns the schema of an array's elements; True if there is none for all of them."""
+    parts = list(_Resolution(root).parts(schema))
     if any("prefixItems" in part for part in parts):
         return True
     return _either([part["items"] for part in parts if "items" in part])
@@ -75,12 +78,12 @@ def _mapping(part: dict[str, object], key: str) -> dict[str, object]:
     return found if isinstance(found, dict) else {}
 
 
-class _Look:
-    """One look through a schema, of at most `MOST` steps."""
+class _Resolution:
+    """Resolves a schema in at most `MAX_SUBSCHEMAS` steps."""
 
     def __init__(self, root: object) -> None:
         self._root = root
-        self._left = MOST
+        self._left = MAX_SUBSCHEMAS
 
     def kinds(self, schema: object) -> Kinds:
         self._left -= 1
@@ -98,7 +101,7 @@ class _Look:
         return found or ALL
 
     def parts(self, schema: object) -> Iterator[dict[str, object]]:
-        """The schemas that say something of an instance, all alternatives together."""
+        """Yields the subschemas that apply to an instance, all alternatives together."""
         self._left -= 1
         if not isinstance(schema, dict) or self._left < 0:
             return
@@ -129,7 +132,7 @@ def _list(value: object) -> list[object]:
 
 
 def _named(schema: dict[str, object]) -> Kinds:
-    """What `type`, `enum` and `const` say."""
+    """Returns the types that `type`, `enum` and `const` allow."""
     found = ALL
     if "type" in schema:
         names = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]

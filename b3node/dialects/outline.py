@@ -1,4 +1,4 @@
-"""How one answer is to go: what the front reads it by, and what the engine keeps it to. Values, made by `prompt`."""
+"""How one answer is read by the front and constrained by the engine. Values, made by `prompt`."""
 
 from __future__ import annotations
 
@@ -9,64 +9,70 @@ import msgspec
 from b3node.dialects.dialect import PLAIN, Dialect
 
 MARK: Final = b"\xff"
-"""Stands before the text of a special token among a token's bytes: no UTF-8 has it, so no text is taken for one."""
+"""Precedes the text of a special token among a token's bytes: no UTF-8 contains it, so no text looks like
+one.
+"""
 
 CALL_TYPE: Final = ("type", "function")
-"""A member that models write in front of the name of a bare call, because chat completions spell calls so."""
+"""A member that models write before the name of a bare call, because chat completions spell calls so."""
 ALSO: Final = "also"
-"""The start symbol of a call in the spelling `Dialect.also[k]` is this and `k`, in a grammar of calls that holds from a
-marker."""
+"""Start symbol, followed by `k`, of a call in the spelling `Dialect.also[k]`, in a triggered grammar of
+calls.
+"""
 
 
 def begun_as(grammar: str, which: int) -> str:
-    """A triggered grammar of calls for one that was begun in the spelling `Dialect.also[which]`.
+    """Returns the triggered grammar of calls for a call that began in the spelling `Dialect.also[which]`.
 
-    It is no grammar where an earlier spelling has the same marker: whoever finds the marker finds that one.
+    It is no grammar where an earlier spelling has the same marker: finding the marker finds that one.
     """
     return f"{grammar}root ::= {ALSO}{which}\n"  # of rules with one name the last counts
 
 
 class Reading(msgspec.Struct, frozen=True):
-    """How the text of one answer is read.
-
-    `thinking` says that the prompt ends inside a thought, `calls` whether calls are read at all (with `tool_choice`
-    "none" what looks like one is text). `specials` are the texts of the special tokens that the dialect's markers
-    are made of: a marker is found where they arrive as tokens (see `MARK`), and is text where they are spelled out.
-    `answering` says that the prompt ends inside the answer's text, where the dialect marks its beginning.
-    `begun` is the end of the prompt if that is the beginning of a marker (`<|start|>assistant`, `>>>`): it is read
-    before anything that the model writes, as the bytes (see `MARK`) as which the model would have written it.
-    `silent` says that the grammar lets nothing but thoughts and calls be written: what looks like text is a marker that
-    was broken off, and is not told.
-    """
+    """How the text of one answer is read."""
 
     dialect: Dialect = PLAIN
     thinking: bool = False
+    """The prompt ends inside of thinking."""
     answering: bool = False
+    """The prompt ends inside the answer's text, where the dialect marks its beginning."""
     calls: bool = False
+    """Calls are read; with `tool_choice` "none", something that looks like a call is text."""
     specials: tuple[str, ...] = ()
+    """Texts of the special tokens in the dialect's markers: as tokens (see `MARK`) they count, spelled out
+    not.
+    """
     begun: bytes = b""
+    """The end of the prompt where it begins a marker (`<|start|>assistant`, `>>>`), as the model would write
+    it.
+    """
     silent: bool = False
+    """The grammar allows only thinking and calls: anything like text is a broken-off marker, and is
+    dropped.
+    """
 
 
 class Thinking(msgspec.Struct, frozen=True, array_like=True):
-    """The bound of a thought: after `budget` tokens, `closing` (little-endian int32 ids) is put into the model's mouth."""
+    """The bound of thinking: after `budget` tokens, `closing` (little-endian int32 ids) is forced."""
 
     budget: int
     closing: bytes
 
 
 class Outline(msgspec.Struct, frozen=True, array_like=True):
-    """When the grammar of an answer holds.
-
-    It holds from the beginning, but for a thought; with `triggered` it holds from the marker that opens the first
-    call (`Calls.section.open` and `open`, up to the first hole or the body, are read already), and until then
-    anything goes. `thinking` bounds the thought, if there may be one. `specials` are the ids of the special tokens
-    that the model may write; they are sent with `MARK`. All other control tokens are banned, ends of generation
-    are not. `must` says that an answer has to follow a thought: the model may not end inside it.
-    """
+    """When the grammar of an answer applies: after thinking, or, if `triggered`, from a call's marker on."""
 
     reading: Reading
     triggered: bool = False
+    """The grammar applies from the marker that opens the first call (`Calls.section.open` and `open`, up to
+    the first hole or the body, are read already); until then output is free.
+    """
     thinking: Thinking | None = None
+    """Bounds thinking, if there may be any."""
     specials: tuple[int, ...] = ()
+    """Ids of the special tokens that the model may write, sent with `MARK`. All other control tokens are
+    banned; ends of generation are not.
+    """
     must: bool = False
+    """An answer has to follow thinking: the model may not end inside it."""
