@@ -10,6 +10,8 @@ import pytest
 from b3node import config
 from b3node.cli.options import Option, parameters
 from b3node.config import Config, EngineOptions, NodeOptions
+from b3node.llama import settings
+from b3node.workers.engine_process import GAP_SECONDS_CPU, GAP_SECONDS_GPU
 from tests.cli import option_tables
 from tests.cli.test_serve import configured
 from tests.option_values import OPTIONS, example
@@ -70,3 +72,17 @@ def test_defaults_read_as_on_the_command_line() -> None:
     assert shown["thinking"] == "low=1024 medium=4096 high=16384 xhigh=32768"
     assert "None" not in shown.values()
     assert Config().port == int(shown["port"])
+
+
+def test_defaults_that_an_engine_chooses_are_the_ones_described() -> None:
+    """Their texts name the numbers of `llama.settings` and of the engine's process."""
+    shown = {option.name: option.default for option in OPTIONS}
+
+    assert shown["ctx"] == (
+        f"as trained, up to {settings.DEFAULT_CTX_CPU} on a CPU and {settings.DEFAULT_CTX_GPU} on a GPU"
+    )
+    assert shown["parallel"] == (
+        f"{settings.DEFAULT_PARALLEL}; {settings.DEFAULT_PARALLEL_RECURRENT} for a model with recurrent layers"
+    )
+    assert shown["token_gap"] == f"{GAP_SECONDS_CPU} on a CPU, {GAP_SECONDS_GPU} on a GPU"
+    assert (settings.DEFAULT_HOST_CACHE_BYTES, settings.HOST_CACHE_SHARE) == (1 << 30, 8)
