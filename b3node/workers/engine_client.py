@@ -84,6 +84,7 @@ class EngineClient:
         self._usual_step: float | None = None
         self._last_token = float("-inf")
         self._last_step: Step | None = None
+        self._prompt_tokens = self._cached_tokens = 0  # of all engines
         self._load_began = time.monotonic()
         self._restarted = False
         self.settled = asyncio.Event()
@@ -109,7 +110,11 @@ class EngineClient:
     def load(self) -> EngineLoad | None:
         """The engine's load at its last step; None before the first one since its start."""
         step = self._last_step
-        return None if step is None else EngineLoad(step.running, step.waiting)
+        if step is None:
+            return None
+        return EngineLoad(
+            step.running, step.waiting, step.cells_used, self._prompt_tokens, self._cached_tokens
+        )
 
     def start(self) -> None:
         """Starts the process and its watchdog."""
@@ -225,6 +230,8 @@ class EngineClient:
 
     def _step(self, step: Step) -> None:
         self._last_step = step
+        self._prompt_tokens += step.prompt_tokens
+        self._cached_tokens += step.cached_tokens
         now = time.monotonic()
         if step.tokens:
             self._last_token = now

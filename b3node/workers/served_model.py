@@ -40,12 +40,18 @@ class ModelFacts(msgspec.Struct, frozen=True):
 
 
 class EngineLoad(msgspec.Struct, frozen=True):
-    """The sequences in an engine at the end of its last step."""
+    """The sequences and cells of an engine at the end of its last step, and its tokens so far."""
 
     running: int
     """Sequences with a slot."""
     waiting: int
     """Sequences in the queue."""
+    cells_used: int = 0
+    """Cells of running sequences and kept prefixes."""
+    prompt_tokens: int = 0
+    """Prompt tokens computed by this and earlier engines of the model."""
+    cached_tokens: int = 0
+    """Prompt tokens that their prefix caches served."""
 
 
 Output = Started | Token | Finished

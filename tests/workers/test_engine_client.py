@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from b3node.config import ModelConfig
@@ -237,15 +238,24 @@ def test_how_long_an_engine_may_be_silent_depends_on_its_usual_step() -> None:
 
 
 def test_the_load_of_the_last_step_is_kept_until_the_engine_ends() -> None:
-    """Sequences that run and that wait; nothing is known before the first step of an engine."""
+    """Nothing is known before the first step of an engine; tokens are counted over all engines."""
     client = unstarted(Timeouts())
+    brought = msgspec.structs.replace(
+        step(0.01, running=3), cells_used=50, prompt_tokens=20, cached_tokens=30
+    )
     loads = [client.load]
-    client._on_message(step(0.01, running=3))
+    client._on_message(brought)
     loads.append(client.load)
     client._on_exit(again=True)
     loads.append(client.load)
+    client._on_message(brought)
+    loads.append(client.load)
 
-    assert loads == [None, EngineLoad(running=3, waiting=0), None]
+    first, second = (
+        EngineLoad(running=3, waiting=0, cells_used=50, prompt_tokens=20 * n, cached_tokens=30 * n)
+        for n in (1, 2)
+    )
+    assert loads == [None, first, None, second]
 
 
 def test_a_silence_is_looked_at_more_often_the_longer_it_is() -> None:
