@@ -1,4 +1,4 @@
-"""Deltas in, contract events out: the machine of `states`, with the response it is about."""
+"""Deltas in, contract events out: the machine of `states`, applied to one response."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from b3node.contract.response import (
     Usage,
 )
 from b3node.errors import HTTP
-from b3node.events.open_items import CallDraft, Draft, MessageDraft, ReasoningDraft
-from b3node.events.outcome import Completed, Ending, Failed, Incomplete
-from b3node.events.states import EXTENDING, Action, Input, Opening, State, transition
+from b3node.events.open_items import OpenCallItem, OpenItem, OpenMessageItem, OpenReasoningItem
+from b3node.events.outcome import Completed, Failed, Incomplete, Outcome
+from b3node.events.states import EXTENDING, Action, Input, Opening, ResponseState, transition
 from b3node.parse.deltas import Delta
 
 
@@ -44,53 +44,53 @@ class Composer:
     Anything else raises `OutOfOrder`, which is a bug of the caller, and leaves the composer as it was.
 
     Args:
-        skeleton: the response as `skeleton.begin` makes it: echo of the request, status `in_progress`.
+        initial: the response as `initial_response.begin` makes it: echo of the request, status `in_progress`.
         call_id: a new unguessable id for every call, such as `ids.new_call_id`.
     """
 
-    def __init__(self, skeleton: Response, *, call_id: Callable[[], str]) -> None:
-        self._response = skeleton
+    def __init__(self, initial: Response, *, call_id: Callable[[], str]) -> None:
+        self._response = initial
         self._call_id = call_id
         self._number = itertools.count().__next__
-        self._state = State.NEW
+        self._state = ResponseState.NEW
         self._extending = EXTENDING[self._state]
         self._closed: list[OutputItem] = []
-        self._open: list[Draft] = []  # at most one
+        self._open: list[OpenItem] = []  # at most one
 
     @property
-    def state(self) -> State:
-        """Where the response is; in `CALL` it cannot be completed, only cut or failed."""
+    def state(self) -> ResponseState:
+        """State of the response; in `CALL` it cannot be completed, only cut or failed."""
         return self._state
 
     def open(self) -> list[Event]:
-        """The two snapshots that a stream starts with."""
-        return self._take(Opening())
+        """Returns the two snapshots that a stream starts with."""
+        return self._apply(Opening())
 
     def feed(self, delta: Delta) -> list[Event]:
-        """The events of one delta: one for more of the same, several where an item opens or closes."""
-        if isinstance(delta, self._extending):  # most of what comes
+        """Returns the events of one delta: one if it extends the open item, more if an item opens or closes."""
+        if isinstance(delta, self._extending):  # nearly every delta
             return [self._open[0].extend(delta.text)]
-        return self._take(delta)
+        return self._apply(delta)
 
-    def finish(self, ending: Ending, *, usage: Usage, completed_at: int, b3os: B3os) -> list[Event]:
-        """The events that end the response.
+    def finish(self, outcome: Outcome, *, usage: Usage, completed_at: int, b3os: B3os) -> list[Event]:
+        """Returns the events that end the response.
 
-        The last one carries it whole; a failure has one more behind that, the error.
+        The last one has the whole response; after a failure the error follows.
 
         Args:
-            ending: how it ends.
-            usage: tokens, up to the last one generated, however it ends.
+            outcome: how the response ends.
+            usage: tokens, up to the last one generated, for every outcome.
             completed_at: seconds since 1970.
             b3os: the extension object.
         """
-        due = self._move(ending)
+        due = self._advance(outcome)
         self._response = replace(self._response, usage=usage, completed_at=completed_at, b3os=b3os)
-        return self._perform(due, ending)
+        return self._perform(due, outcome)
 
-    def _take(self, given: Input) -> list[Event]:
-        return self._perform(self._move(given), given)
+    def _apply(self, given: Input) -> list[Event]:
+        return self._perform(self._advance(given), given)
 
-    def _move(self, given: Input) -> tuple[Action, ...]:
+    def _advance(self, given: Input) -> tuple[Action, ...]:
         actions, self._state = transition(self._state, given)
         self._extending = EXTENDING[self._state]
         return actions
@@ -102,16 +102,16 @@ class Composer:
         return events
 
     def _events(self, action: Action, given: Any) -> list[Event]:
-        # Any: the table gives each action only inputs that have what it reads, and a test holds it to that.
+        # Any: the table gives each action only inputs with the fields that it reads; a test checks that.
         match action:
             case Action.EXTEND:
                 return [self._open[0].extend(given.text)]
             case Action.OPEN_REASONING:
-                return self._add(ReasoningDraft(self._number, *self._place("rs")))
+                return self._add(OpenReasoningItem(self._number, *self._place("rs")))
             case Action.OPEN_MESSAGE:
-                return self._add(MessageDraft(self._number, *self._place("msg")))
+                return self._add(OpenMessageItem(self._number, *self._place("msg")))
             case Action.OPEN_CALL:
-                return self._add(CallDraft(self._number, *self._place("fc"), self._call_id(), given.name))
+                return self._add(OpenCallItem(self._number, *self._place("fc"), self._call_id(), given.name))
             case Action.CLOSE:
                 return self._close("completed")
             case Action.CUT:
@@ -131,35 +131,35 @@ class Composer:
         index = len(self._closed)
         return ids.item_id(prefix, self._response.id, index), index
 
-    def _add(self, draft: Draft) -> list[Event]:
-        self._open.append(draft)
-        return draft.open()
+    def _add(self, item: OpenItem) -> list[Event]:
+        self._open.append(item)
+        return item.open()
 
     def _close(self, status: ItemStatus) -> list[Event]:
-        draft = self._open.pop()
-        events = draft.close(status)
-        self._closed.append(draft.item(status))
+        item = self._open.pop()
+        events = item.close(status)
+        self._closed.append(item.item(status))
         return events
 
-    def _end(self, ending: Ending) -> list[Event]:
-        match ending:
+    def _end(self, outcome: Outcome) -> list[Event]:
+        match outcome:
             case Completed():
                 return [ResponseCompleted(self._number(), self._ended("completed"))]
             case Incomplete(reason):
                 response = replace(self._ended("incomplete"), incomplete_details=IncompleteDetails(reason))
                 return [ResponseIncomplete(self._number(), response)]
             case Failed():
-                return self._fail(ending)
+                return self._fail(outcome)
 
     def _ended(self, status: Status) -> Response:
         # Only a failure finds an item open here.
-        output = (*self._closed, *(draft.item("incomplete") for draft in self._open))
+        output = (*self._closed, *(item.item("incomplete") for item in self._open))
         return replace(self._response, status=status, output=output)
 
-    def _fail(self, ending: Failed) -> list[Event]:
-        response = replace(self._ended("failed"), error=ResponseError("server_error", ending.message))
-        error = ErrorObject(ending.message, HTTP[ending.code][1], ending.param, ending.code)
+    def _fail(self, outcome: Failed) -> list[Event]:
+        response = replace(self._ended("failed"), error=ResponseError("server_error", outcome.message))
+        error = ErrorObject(outcome.message, HTTP[outcome.code][1], outcome.param, outcome.code)
         return [
             ResponseFailed(self._number(), response),
-            StreamError(self._number(), ending.code, ending.message, ending.param, error),
+            StreamError(self._number(), outcome.code, outcome.message, outcome.param, error),
         ]

@@ -1,8 +1,8 @@
-"""Events back to the response they tell: the body of an answer without streaming.
+"""Events back to the response that they describe: the body of an answer without streaming.
 
-The output is rebuilt from what the events say one after another, the way a client's accumulator does it, and
-not taken from the last event; that the two agree is a property of the composer, and tested as such. What
-nobody can know before the end (status, usage, times, the extension) is the last event's.
+The output is rebuilt event by event, as a client's accumulator does it, and not taken from the last event; that the
+two agree is a property of the composer, and tested as such. Values that are unknown before the end (status, usage,
+times, the extension) are the last event's.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from b3node.events.states import OutOfOrder
 
 
 class Fold:
-    """The response of a stream, taken event by event; it keeps the answer, not the events."""
+    """Accumulator of a stream's response; it keeps the answer, not the events."""
 
     def __init__(self) -> None:
         self._created: Response | None = None
@@ -47,7 +47,7 @@ class Fold:
         self._texts: list[str] = []
 
     def feed(self, event: Event) -> None:
-        """Takes the next event.
+        """Adds the next event.
 
         Raises:
             OutOfOrder: an item is closed that is not open.
@@ -64,10 +64,10 @@ class Fold:
             case ResponseCompleted() | ResponseIncomplete() | ResponseFailed():
                 self._ended = event.response
             case _:
-                pass  # the other events repeat what these said
+                pass  # the other events repeat these
 
     def finish(self) -> Response:
-        """The response; an item that is open still, as a failure leaves it, is incomplete.
+        """Returns the response; an item that is still open, as a failure leaves it, is incomplete.
 
         Raises:
             OutOfOrder: the stream has no beginning or no end.
@@ -96,7 +96,7 @@ class Fold:
 
 
 def fold(events: Iterable[Event]) -> Response:
-    """The response that a whole stream tells; raises as `Fold` does."""
+    """Returns the response of a whole stream; raises as `Fold` does."""
     folding = Fold()
     for event in events:
         folding.feed(event)

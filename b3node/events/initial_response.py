@@ -1,4 +1,4 @@
-"""The response before anything is produced: the request's echo (contract decisions, "Response object")."""
+"""The initial response, before any output: the request's echo (contract decisions, "Response object")."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from b3node.contract.response import (
 
 
 def begin(request: Request, *, response_id: str, created_at: int) -> Response:
-    """The snapshot that a response starts from.
+    """Returns the snapshot that a response starts from.
 
-    Sampling values are the ones in effect (1.0 when unset), everything else is what the request said;
-    `service_tier` is "default" whatever was asked, since there is one.
+    Sampling values are the ones in effect (1.0 when unset), all others are the request's; `service_tier` is always
+    "default", since there is one.
 
     Args:
         request: the decoded request.

@@ -1,8 +1,8 @@
-"""The item that is being written: which events open it, extend it and close it.
+"""The open item of a response: the events that open, extend and close it.
 
-There are two families. A message and a thought have one content part, which opens and closes inside the
+There are two families. A message and a reasoning item have one content part, which opens and closes inside the
 item; a call has its arguments directly. Every event takes the next sequence number from the response's own
-counter at the moment it is made, so a draft must make its events in the order in which they are sent.
+counter at the moment it is made, so an open item must make its events in the order in which they are sent.
 """
 
 from __future__ import annotations
@@ -36,24 +36,24 @@ from b3node.contract.response import (
 NextNumber = Callable[[], int]
 
 
-class Draft(Protocol):
+class OpenItem(Protocol):
     """An open item."""
 
     def open(self) -> list[Event]:
-        """The events that show the item, empty; they come first."""
+        """Returns the events that show the item, empty; called first."""
 
     def extend(self, text: str) -> Event:
-        """The event that adds `text`."""
+        """Returns the event that adds `text`."""
 
     def close(self, status: ItemStatus) -> list[Event]:
-        """The events that end the item with what was written; no other event follows."""
+        """Returns the events that end the item with all its text; called last."""
 
     def item(self, status: ItemStatus) -> OutputItem:
-        """The item as it stands, under `status`; changes nothing."""
+        """Returns the item with its text so far, under `status`; modifies nothing."""
 
 
-class _TextDraft:
-    """What a message and a thought have in common: one part, at content index 0."""
+class _OpenText:
+    """Common part of messages and reasoning items: one content part, at index 0."""
 
     part: ClassVar[type[OutputText | ReasoningText]]
     delta: ClassVar[type[OutputTextDelta | ReasoningTextDelta]]
@@ -90,7 +90,7 @@ class _TextDraft:
         raise NotImplementedError
 
 
-class MessageDraft(_TextDraft):
+class OpenMessageItem(_OpenText):
     """An open message."""
 
     part = OutputText
@@ -101,12 +101,12 @@ class MessageDraft(_TextDraft):
         return OutputMessage(self._id, "in_progress")
 
     def item(self, status: ItemStatus) -> OutputItem:
-        """The message with its text so far."""
+        """Returns the message with its text so far."""
         return OutputMessage(self._id, status, content=(OutputText("".join(self._texts)),))
 
 
-class ReasoningDraft(_TextDraft):
-    """An open thought."""
+class OpenReasoningItem(_OpenText):
+    """An open reasoning item."""
 
     part = ReasoningText
     delta = ReasoningTextDelta
@@ -116,11 +116,11 @@ class ReasoningDraft(_TextDraft):
         return OutputReasoning(self._id, "in_progress")
 
     def item(self, status: ItemStatus) -> OutputItem:
-        """The thought with its text so far."""
+        """Returns the reasoning item with its text so far."""
         return OutputReasoning(self._id, status, content=(ReasoningText("".join(self._texts)),))
 
 
-class CallDraft:
+class OpenCallItem:
     """An open call of the function `name`."""
 
     def __init__(self, number: NextNumber, item_id: str, output_index: int, call_id: str, name: str) -> None:
@@ -132,16 +132,16 @@ class CallDraft:
         self._texts: list[str] = []
 
     def open(self) -> list[Event]:
-        """The call with its name; it has no parts."""
+        """Returns the event that shows the call with its name; it has no parts."""
         return [OutputItemAdded(self._number(), self._index, self.item("in_progress"))]
 
     def extend(self, text: str) -> Event:
-        """The event that adds `text` to the arguments."""
+        """Returns the event that adds `text` to the arguments."""
         self._texts.append(text)
         return FunctionCallArgumentsDelta(self._number(), self._id, self._index, text)
 
     def close(self, status: ItemStatus) -> list[Event]:
-        """The whole arguments; a completed call that was given none has `{}`, in one delta."""
+        """Returns the events with all arguments; a completed call without any gets `{}`, in one delta."""
         events: list[Event] = []
         if status == "completed" and not self._texts:
             events.append(self.extend("{}"))
@@ -153,5 +153,5 @@ class CallDraft:
         return events
 
     def item(self, status: ItemStatus) -> OutputFunctionCall:
-        """The call with its arguments so far."""
+        """Returns the call with its arguments so far."""
         return OutputFunctionCall(self._id, status, self._call_id, self._name, "".join(self._texts))

@@ -1,4 +1,4 @@
-"""How a response can end. What is known only then (usage, times) is given to `Composer.finish` beside it."""
+"""Outcomes of a response. Usage and times, known only then, are other arguments of `Composer.finish`."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Incomplete(msgspec.Struct, frozen=True):
 
 
 class Failed(msgspec.Struct, frozen=True):
-    """The answer broke off, for a reason that is fit to be told: our code, our words."""
+    """The answer broke off; `code` and `message` are the node's own and fit for clients."""
 
     code: Code
     message: str
     param: str | None = None
 
 
-Ending = Completed | Incomplete | Failed
+Outcome = Completed | Incomplete | Failed

@@ -1,38 +1,39 @@
-"""The one ordered state machine between what a model writes and what a client is told.
+"""State machine between a model's output and a client's events: one table of transitions.
 
-A Responses stream is a sentence with a strict grammar. It starts with two snapshots of the response; then
-items follow one after another, each opened, extended and closed before the next opens; it ends with exactly
-one verdict. Clients enforce this: a helper that meets a second item while one is open, a part that was never
-added or an index twice throws the whole answer away.
+A Responses stream has a strict grammar. It starts with two snapshots of the response. Then items follow one after
+another; each is opened, extended and closed before the next opens. It ends with exactly one verdict. Clients
+enforce this: a client library that meets a second item while one is open, a part that was never added or an index
+twice throws the whole answer away.
 
-The parser's deltas know nothing of that. They only say "more text", "more thought", "a call starts". This
-module decides, for each state and each thing that can come, which actions are due and which state follows.
-`TABLE` is the whole decision: the composer looks up, performs, moves on, and has no other `if` about order.
-The diagram in ARCHITECTURE.md is printed from the same table.
+The parser's deltas know nothing of that. They only say "more text", "more reasoning", "a call starts". This module
+decides, for each state and each kind of input, which actions are due and which state follows. `TABLE` is the whole
+decision: the composer looks up, performs, moves on, and has no other `if` about order. The diagram in
+docs/parsing.md is generated from the same table, and a test compares them.
 
-The states. At most one item is open, so a state names the open item and the little that must be remembered
-besides: whether the client already has an answer, that is, a message or a call. It must, because agent
-loops that receive a completed response without either ask again, up to their turn limit. Hence:
+The states. At most one item is open. So a state names the open item, and whether the client already has an answer:
+a message or a call. It must, because agent loops that receive a completed response without either ask again, up to
+their turn limit. Hence:
 
 - NEW: nothing was sent.
 - STARTED: the snapshots were sent; there is no item yet.
-- REASONING: a thought is open and there is no answer yet. Completed here, an empty message follows it.
+- REASONING: a reasoning item is open and there is no answer yet. Completed here, an empty message follows it.
 - MESSAGE: a message is open.
 - CALL: a call is open.
 - ANSWERED: nothing is open; there is an answer. Only the end of a call leads here, because a text has no end
-  of its own: it ends when something else comes.
-- AFTERTHOUGHT: a thought is open and there is an answer already.
+  of its own: it ends when another kind of delta comes.
+- ANSWERED_REASONING: a reasoning item is open and there is an answer already.
 - ENDED: the verdict was sent.
 
-The endings. Completed closes what is open as `completed`. Incomplete closes it as `incomplete`, with the
-partial value; items that were closed before stay as they are, since the client has seen them. Failed closes
-nothing: the verdict's response shows the open item as `incomplete`, and the stream's last event is the error.
+The outcomes. Completed closes the open item as `completed`. Incomplete closes it as `incomplete`, with the partial
+value; items that were closed before stay as they are, since the client has seen them. Failed closes nothing: the
+verdict's response shows the open item as `incomplete`, and the stream's last event is the error.
 
 Not in the table, and so a bug of the caller (`OutOfOrder`): arguments outside a call; anything but arguments
 and its end inside one; a completion while a call is open, since a completed call has whole arguments, so a
-model that stops in the middle of one has to end as Incomplete or Failed; anything after an ending.
+model that stops in the middle of one has to end as Incomplete or Failed; anything after an outcome.
 
-Not known here: what the events look like (drafts), how they are written (contract), where deltas come from.
+This module does not know how events are built (`open_items`), how they are written (`contract`), or where deltas
+come from.
 """
 
 from __future__ import annotations
@@ -43,23 +44,23 @@ from typing import Final, NamedTuple, get_args
 
 import msgspec
 
-from b3node.events.outcome import Completed, Ending, Failed, Incomplete
+from b3node.events.outcome import Completed, Failed, Incomplete, Outcome
 from b3node.parse.deltas import CallArguments, CallEnd, CallStart, Delta, Extending, ReasoningDelta, TextDelta
 
 
-class OutOfOrder(RuntimeError):  # noqa: N818 - it names what happened
-    """The caller asked for what cannot come now, or folded a stream that is not one: a bug, never a client's fault."""
+class OutOfOrder(RuntimeError):  # noqa: N818 - named for the condition
+    """Input that the state does not take, or a fold of an incomplete stream: a bug, never a client's fault."""
 
 
 class Opening(msgspec.Struct, frozen=True):
-    """The stream begins; the first thing a machine takes, and only once."""
+    """Beginning of the stream: the first input of a machine, and only once."""
 
 
-Input = Opening | Delta | Ending
+Input = Opening | Delta | Outcome
 
 
-class State(enum.Enum):
-    """Where a response is; the essay above says what each means."""
+class ResponseState(enum.Enum):
+    """State of a response; the essay above explains each."""
 
     NEW = "new"
     STARTED = "started"
@@ -67,15 +68,15 @@ class State(enum.Enum):
     MESSAGE = "message"
     CALL = "call"
     ANSWERED = "answered"
-    AFTERTHOUGHT = "afterthought"
+    ANSWERED_REASONING = "answered_reasoning"
     ENDED = "ended"
 
 
 class Action(enum.Enum):
-    """What a transition makes the composer do; each yields one event or more."""
+    """Action of the composer; each yields one event or more."""
 
     START = "start"
-    OPEN_REASONING = "open a thought"
+    OPEN_REASONING = "open reasoning"
     OPEN_MESSAGE = "open a message"
     OPEN_CALL = "open a call"
     EXTEND = "extend"
@@ -85,17 +86,27 @@ class Action(enum.Enum):
 
 
 class Transition(NamedTuple):
-    """What is due, in order, and where it leads."""
+    """Actions that are due, in order, and the state that follows."""
 
     actions: tuple[Action, ...]
-    to: State
+    to: ResponseState
 
 
-_NEW, _STARTED, _REASONING, _MESSAGE = State.NEW, State.STARTED, State.REASONING, State.MESSAGE
-_CALL, _ANSWERED, _AFTERTHOUGHT, _ENDED = State.CALL, State.ANSWERED, State.AFTERTHOUGHT, State.ENDED
+_NEW, _STARTED, _REASONING, _MESSAGE = (
+    ResponseState.NEW,
+    ResponseState.STARTED,
+    ResponseState.REASONING,
+    ResponseState.MESSAGE,
+)
+_CALL, _ANSWERED, _ANSWERED_REASONING, _ENDED = (
+    ResponseState.CALL,
+    ResponseState.ANSWERED,
+    ResponseState.ANSWERED_REASONING,
+    ResponseState.ENDED,
+)
 
-_BEGIN_THOUGHT = Transition((Action.OPEN_REASONING, Action.EXTEND), _REASONING)
-_BEGIN_AFTERTHOUGHT = Transition((Action.OPEN_REASONING, Action.EXTEND), _AFTERTHOUGHT)
+_BEGIN_REASONING = Transition((Action.OPEN_REASONING, Action.EXTEND), _REASONING)
+_BEGIN_ANSWERED_REASONING = Transition((Action.OPEN_REASONING, Action.EXTEND), _ANSWERED_REASONING)
 _BEGIN_MESSAGE = Transition((Action.OPEN_MESSAGE, Action.EXTEND), _MESSAGE)
 _BEGIN_CALL = Transition((Action.OPEN_CALL,), _CALL)
 _END = Transition((Action.END,), _ENDED)
@@ -105,17 +116,17 @@ def _after(action: Action, then: Transition) -> Transition:
     return Transition((action, *then.actions), then.to)
 
 
-def _extend(state: State) -> Transition:
+def _extend(state: ResponseState) -> Transition:
     return Transition((Action.EXTEND,), state)
 
 
 _EMPTY_MESSAGE: Final = _after(Action.OPEN_MESSAGE, _after(Action.CLOSE, _END))
 
-TABLE: Final = MappingProxyType[State, dict[type[Input], Transition]](
+TABLE: Final = MappingProxyType[ResponseState, dict[type[Input], Transition]](
     {
         _NEW: {Opening: Transition((Action.START,), _STARTED)},
         _STARTED: {
-            ReasoningDelta: _BEGIN_THOUGHT,
+            ReasoningDelta: _BEGIN_REASONING,
             TextDelta: _BEGIN_MESSAGE,
             CallStart: _BEGIN_CALL,
             Completed: _EMPTY_MESSAGE,
@@ -131,7 +142,7 @@ TABLE: Final = MappingProxyType[State, dict[type[Input], Transition]](
             Failed: _END,
         },
         _MESSAGE: {
-            ReasoningDelta: _after(Action.CLOSE, _BEGIN_AFTERTHOUGHT),
+            ReasoningDelta: _after(Action.CLOSE, _BEGIN_ANSWERED_REASONING),
             TextDelta: _extend(_MESSAGE),
             CallStart: _after(Action.CLOSE, _BEGIN_CALL),
             Completed: _after(Action.CLOSE, _END),
@@ -145,15 +156,15 @@ TABLE: Final = MappingProxyType[State, dict[type[Input], Transition]](
             Failed: _END,
         },
         _ANSWERED: {
-            ReasoningDelta: _BEGIN_AFTERTHOUGHT,
+            ReasoningDelta: _BEGIN_ANSWERED_REASONING,
             TextDelta: _BEGIN_MESSAGE,
             CallStart: _BEGIN_CALL,
             Completed: _END,
             Incomplete: _END,
             Failed: _END,
         },
-        _AFTERTHOUGHT: {
-            ReasoningDelta: _extend(_AFTERTHOUGHT),
+        _ANSWERED_REASONING: {
+            ReasoningDelta: _extend(_ANSWERED_REASONING),
             TextDelta: _after(Action.CLOSE, _BEGIN_MESSAGE),
             CallStart: _after(Action.CLOSE, _BEGIN_CALL),
             Completed: _after(Action.CLOSE, _END),
@@ -163,22 +174,22 @@ TABLE: Final = MappingProxyType[State, dict[type[Input], Transition]](
         _ENDED: {},
     }
 )
-"""State and kind of input to what is due; a pair that is missing is out of order."""
+"""Transition for each state and kind of input; a missing pair is out of order."""
 
-EXTENDING: Final = MappingProxyType[State, tuple[type[Extending], ...]](
+EXTENDING: Final = MappingProxyType[ResponseState, tuple[type[Extending], ...]](
     {
         state: tuple(kind for kind in get_args(Extending) if row.get(kind) == _extend(state))
         for state, row in TABLE.items()
     }
 )
-"""What the table lets do no more than extend the open item, by state: most of what comes."""
+"""Kinds of delta that only extend the open item, by state: nearly all deltas are such."""
 
 
-def transition(state: State, given: Input) -> Transition:
-    """What `given` means in `state`.
+def transition(state: ResponseState, given: Input) -> Transition:
+    """Returns the transition for `given` in `state`.
 
     Raises:
-        OutOfOrder: it cannot come there.
+        OutOfOrder: the state does not take it.
     """
     found = TABLE[state].get(type(given))
     if found is None:

@@ -14,8 +14,8 @@ from b3node.contract.response import B3os, Response, Usage
 from b3node.engine.messages import Finished, FinishReason, Started, Token
 from b3node.errors import Refusal, busy
 from b3node.events.composer import Composer
-from b3node.events.outcome import Completed, Ending, Failed, Incomplete
-from b3node.events.states import State
+from b3node.events.outcome import Completed, Failed, Incomplete, Outcome
+from b3node.events.states import ResponseState
 from b3node.ids import new_call_id
 from b3node.parse.deltas import Delta, merged
 from b3node.parse.parser import Parser
@@ -126,14 +126,14 @@ class OutputProcessor:
         self._model_ends()
         ending = self._ending(finished.reason)
         yield from self._compose(self._parser.finish())
-        if self._composer.state is State.CALL:
+        if self._composer.state is ResponseState.CALL:
             ending = Incomplete()  # a call that the model broke off: completed ones have whole arguments
         yield from self._finish(ending)
 
     def _model_ends(self) -> None:
         self._record.timing.set("model", self._record.timing.elapsed - self._submitted)
 
-    def _ending(self, reason: FinishReason) -> Ending:
+    def _ending(self, reason: FinishReason) -> Outcome:
         match reason:
             case "stop":
                 return Completed()
@@ -151,7 +151,7 @@ class OutputProcessor:
         for delta in merged(deltas):
             yield from self._composer.feed(delta)
 
-    def _finish(self, ending: Ending) -> list[Event]:
+    def _finish(self, ending: Outcome) -> list[Event]:
         timing = self._record.timing
         self._record.reasoning_tokens = self._reasoning_tokens
         usage = Usage.of(

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 from b3node.contract.encode import sse_frame
 from b3node.contract.events import Event
 from b3node.events.outcome import Incomplete
-from tests.events.streams import FAILURE, call, compose, text, thought
+from tests.events.streams import FAILURE, call, compose, reasoning, text
 
 ITEM = ["type", "sequence_number", "output_index", "item"]
 PART = ["type", "sequence_number", "item_id", "output_index", "content_index", "part"]
@@ -35,7 +35,7 @@ KEYS = {
     "response.failed": WHOLE,
     "error": ["type", "sequence_number", "code", "message", "param", "error"],
 }
-EVERYTHING = thought("a") + text("b") + call("f", "{}")
+EVERYTHING = reasoning("a") + text("b") + call("f", "{}")
 EVENTS = compose(EVERYTHING) + compose([], Incomplete())[-1:] + compose([], FAILURE)[-2:]
 
 

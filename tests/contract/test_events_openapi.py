@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from b3node.contract.encode import response_body, sse_frame
 from b3node.contract.request import FunctionTool, Request, TextFormat, ToolChoice
 from b3node.events.fold import fold
-from b3node.events.outcome import Ending, Failed, Incomplete
+from b3node.events.outcome import Failed, Incomplete, Outcome
 from b3node.parse.deltas import Delta
 from tests.contract.openai_document import event_problems, needs_document, response_problems
-from tests.events.streams import FAILURE, WEATHER, call, compose, scripts, text, thought
+from tests.events.streams import FAILURE, WEATHER, call, compose, reasoning, scripts, text
 
 pytestmark = needs_document
 
@@ -48,11 +48,11 @@ REQUESTS = {
 
 
 @pytest.mark.parametrize("request_name", REQUESTS)
-@pytest.mark.parametrize("ending", [None, Incomplete(), FAILURE], ids=["completed", "incomplete", "failed"])
-def test_every_event_and_the_body_are_valid(request_name: str, ending: Ending | None) -> None:
+@pytest.mark.parametrize("outcome", [None, Incomplete(), FAILURE], ids=["completed", "incomplete", "failed"])
+def test_every_event_and_the_body_are_valid(request_name: str, outcome: Outcome | None) -> None:
     """Whatever was asked and however it ends, the document finds nothing wrong."""
-    deltas = thought("a") + text("b") + call("bare") + text("c")
-    events = compose(deltas, ending, request=REQUESTS[request_name])
+    deltas = reasoning("a") + text("b") + call("bare") + text("c")
+    events = compose(deltas, outcome, request=REQUESTS[request_name])
     for event in events:
         assert event_problems(sse_frame(event)) == []
     assert response_problems(response_body(fold(events))) == []
@@ -60,7 +60,7 @@ def test_every_event_and_the_body_are_valid(request_name: str, ending: Ending | 
 
 @settings(max_examples=25)
 @given(scripts)
-def test_any_stream_is_valid(script: tuple[list[Delta], Ending]) -> None:
+def test_any_stream_is_valid(script: tuple[list[Delta], Outcome]) -> None:
     """No sequence of deltas leads to an event that the document does not have."""
     events = compose(*script)
     for event in events:

@@ -10,7 +10,7 @@ import pytest
 from b3node.contract.encode import response_body
 from b3node.contract.events import Event
 from b3node.contract.response import B3os, Response, Timing, Usage
-from tests.events.streams import call, compose, ended, text, thought
+from tests.events.streams import call, compose, ended, reasoning, text
 
 # The order of OpenAI's own bodies, with the extension behind.
 KEYS = [
@@ -63,7 +63,7 @@ def test_the_body_has_openais_keys_in_openais_order() -> None:
 
 def test_items_have_the_contracts_keys_in_its_order() -> None:
     """A type first, then the id and the status, as in the contract's example."""
-    output = json.loads(response_body(ended(compose(thought("a") + text("b") + call("f", "{}")))))["output"]
+    output = json.loads(response_body(ended(compose(reasoning("a") + text("b") + call("f", "{}")))))["output"]
     assert [list(item) for item in output] == [
         ["type", "id", "status", "summary", "content"],
         ["type", "id", "status", "role", "content"],

@@ -12,7 +12,7 @@ from b3node.contract.request import FunctionTool, Request
 from b3node.contract.response import B3os, Response, Timing, Usage
 from b3node.events.composer import Composer
 from b3node.events.initial_response import begin
-from b3node.events.outcome import Completed, Ending, Failed, Incomplete
+from b3node.events.outcome import Completed, Failed, Incomplete, Outcome
 from b3node.parse.deltas import CallArguments, CallEnd, CallStart, Delta, ReasoningDelta, TextDelta
 
 RESPONSE_ID = "resp_01m5t5tmscqev5tf32q87tr1v5"
@@ -38,19 +38,23 @@ REQUEST = Request(
 def composer(request: Request = REQUEST) -> Composer:
     """A composer whose call ids can be foretold: call_0, call_1, ..."""
     numbers = itertools.count()
-    skeleton = begin(request, response_id=RESPONSE_ID, created_at=STARTED_AT)
-    return Composer(skeleton, call_id=lambda: f"call_{next(numbers)}")
+    initial = begin(request, response_id=RESPONSE_ID, created_at=STARTED_AT)
+    return Composer(initial, call_id=lambda: f"call_{next(numbers)}")
 
 
 def compose(
-    deltas: Sequence[Delta], ending: Ending | None = None, *, request: Request = REQUEST, usage: Usage = USAGE
+    deltas: Sequence[Delta],
+    outcome: Outcome | None = None,
+    *,
+    request: Request = REQUEST,
+    usage: Usage = USAGE,
 ) -> list[Event]:
     """All events of one response."""
     composing = composer(request)
     events = composing.open()
     for delta in deltas:
         events += composing.feed(delta)
-    return events + composing.finish(ending or Completed(), usage=usage, completed_at=ENDED_AT, b3os=B3OS)
+    return events + composing.finish(outcome or Completed(), usage=usage, completed_at=ENDED_AT, b3os=B3OS)
 
 
 def types(events: Sequence[Event]) -> list[str]:
@@ -75,20 +79,20 @@ def text(*pieces: str) -> list[Delta]:
     return [TextDelta(piece) for piece in pieces]
 
 
-def thought(*pieces: str) -> list[Delta]:
+def reasoning(*pieces: str) -> list[Delta]:
     return [ReasoningDelta(piece) for piece in pieces]
 
 
 _pieces = st.lists(st.text(min_size=1, max_size=12), min_size=1, max_size=4)
 _names = st.sampled_from(["get_weather", "search", "a-b_c"])
 _calls = st.builds(lambda name, args: call(name, *args), _names, st.lists(st.text(min_size=1), max_size=3))
-_items = st.one_of(_pieces.map(lambda p: text(*p)), _pieces.map(lambda p: thought(*p)), _calls)
+_items = st.one_of(_pieces.map(lambda p: text(*p)), _pieces.map(lambda p: reasoning(*p)), _calls)
 _whole = st.lists(_items, max_size=5).map(lambda items: [delta for item in items for delta in item])
 _broken = st.tuples(_whole, st.one_of(st.just([]), _calls.map(lambda c: c[:-1]))).map(
     lambda two: two[0] + two[1]
 )
 
-scripts: st.SearchStrategy[tuple[list[Delta], Ending]] = st.one_of(
+scripts: st.SearchStrategy[tuple[list[Delta], Outcome]] = st.one_of(
     st.tuples(_whole, st.just(Completed())),
     st.tuples(_broken, st.one_of(st.just(Incomplete()), st.just(FAILURE))),
 )

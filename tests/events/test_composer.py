@@ -34,8 +34,8 @@ from b3node.contract.response import (
 from b3node.errors import HTTP
 from b3node.events.composer import Composer
 from b3node.events.initial_response import begin
-from b3node.events.outcome import Completed, Ending, Failed, Incomplete
-from b3node.events.states import OutOfOrder, State
+from b3node.events.outcome import Completed, Failed, Incomplete, Outcome
+from b3node.events.states import OutOfOrder, ResponseState
 from b3node.parse.deltas import CallArguments, CallEnd, CallStart, Delta, TextDelta
 from tests.events.streams import (
     B3OS,
@@ -48,9 +48,9 @@ from tests.events.streams import (
     compose,
     composer,
     ended,
+    reasoning,
     scripts,
     text,
-    thought,
     types,
 )
 
@@ -68,14 +68,14 @@ def flat(*parts: list[str] | str) -> list[str]:
     return [kind for part in parts for kind in ([part] if isinstance(part, str) else part)]
 
 
-SEQUENCES: dict[str, tuple[list[Delta], Ending, list[str]]] = {
+SEQUENCES: dict[str, tuple[list[Delta], Outcome, list[str]]] = {
     "text": (
         text("a", "b", "c"),
         Completed(),
         flat(HEAD, MESSAGE, WORD, WORD, WORD, MESSAGE_DONE, "completed"),
     ),
     "reasoning and text": (
-        thought("a", "b") + text("c"),
+        reasoning("a", "b") + text("c"),
         Completed(),
         flat(HEAD, MESSAGE, IDEA, IDEA, THOUGHT_DONE, MESSAGE, WORD, MESSAGE_DONE, "completed"),
     ),
@@ -101,18 +101,18 @@ SEQUENCES: dict[str, tuple[list[Delta], Ending, list[str]]] = {
     ),
     "empty answer": ([], Completed(), flat(HEAD, MESSAGE, MESSAGE_DONE, "completed")),
     "reasoning alone": (
-        thought("a"),
+        reasoning("a"),
         Completed(),
         flat(HEAD, MESSAGE, IDEA, THOUGHT_DONE, MESSAGE, MESSAGE_DONE, "completed"),
     ),
     "reasoning after the answer": (
-        text("a") + thought("b"),
+        text("a") + reasoning("b"),
         Completed(),
         flat(HEAD, MESSAGE, WORD, MESSAGE_DONE, MESSAGE, IDEA, THOUGHT_DONE, "completed"),
     ),
     "call without arguments": (call("f"), Completed(), flat(HEAD, CALL, ARGUMENT, CALL_DONE, "completed")),
     "cut in text": (text("a"), Incomplete(), flat(HEAD, MESSAGE, WORD, MESSAGE_DONE, "incomplete")),
-    "cut in reasoning": (thought("a"), Incomplete(), flat(HEAD, MESSAGE, IDEA, THOUGHT_DONE, "incomplete")),
+    "cut in reasoning": (reasoning("a"), Incomplete(), flat(HEAD, MESSAGE, IDEA, THOUGHT_DONE, "incomplete")),
     "cut in a call": (
         [CallStart("f"), CallArguments('{"a')],
         Incomplete(),
@@ -133,8 +133,8 @@ SEQUENCES: dict[str, tuple[list[Delta], Ending, list[str]]] = {
 @pytest.mark.parametrize("name", SEQUENCES)
 def test_sequence(name: str) -> None:
     """The events come in the order that clients' helpers ask for, an item closed before the next opens."""
-    deltas, ending, expected = SEQUENCES[name]
-    assert types(compose(deltas, ending)) == expected
+    deltas, outcome, expected = SEQUENCES[name]
+    assert types(compose(deltas, outcome)) == expected
 
 
 def test_text_and_call_are_two_items_in_order() -> None:
@@ -148,7 +148,7 @@ def test_text_and_call_are_two_items_in_order() -> None:
 
 def test_reasoning_is_wrapped_in_its_own_part() -> None:
     """A thought has a part of type reasoning_text, added and done, and an empty summary."""
-    events = compose(thought("Hm", "m.") + text("Yes."))
+    events = compose(reasoning("Hm", "m.") + text("Yes."))
     assert [e.part for e in events if isinstance(e, ContentPartAdded)] == [ReasoningText(""), OutputText("")]
     assert ended(events).output[0] == OutputReasoning(
         f"rs_{ULID}_0", "completed", content=(ReasoningText("Hmm."),)
@@ -191,8 +191,8 @@ def test_every_call_asks_for_an_id_of_its_own() -> None:
     """Call ids come from what was injected, one a call; the real source never repeats one and counts
     nothing.
     """
-    skeleton = begin(REQUEST, response_id=RESPONSE_ID, created_at=0)
-    composing = Composer(skeleton, call_id=ids.new_call_id)
+    initial = begin(REQUEST, response_id=RESPONSE_ID, created_at=0)
+    composing = Composer(initial, call_id=ids.new_call_id)
     composing.open()
     for delta in call("f") * 50:
         composing.feed(delta)
@@ -206,8 +206,8 @@ def test_every_call_asks_for_an_id_of_its_own() -> None:
     ("deltas", "statuses"),
     [
         (text("a"), ["incomplete"]),
-        (thought("a"), ["incomplete"]),
-        (thought("a") + text('{"cut": "js'), ["completed", "incomplete"]),
+        (reasoning("a"), ["incomplete"]),
+        (reasoning("a") + text('{"cut": "js'), ["completed", "incomplete"]),
         ([*text("a"), CallStart("f"), CallArguments('{"a')], ["completed", "incomplete"]),
         (call("f", "{}"), ["completed"]),
         ([], ["incomplete"]),
@@ -236,7 +236,7 @@ def test_a_cut_inside_a_call_keeps_the_arguments_as_they_are() -> None:
 def test_a_failure_tells_what_was_produced_and_then_the_error_in_both_shapes() -> None:
     """The failed response shows the open item as incomplete; the error is flat and nested, with our code."""
     failure = Failed("capacity_unavailable", "No room is left.", "input")
-    *_, failed, error = compose(text("a") + thought("b", "c"), failure)
+    *_, failed, error = compose(text("a") + reasoning("b", "c"), failure)
     assert isinstance(failed, ResponseFailed)
     assert failed.response.status == "failed"
     assert [item.status for item in failed.response.output] == ["completed", "incomplete"]
@@ -296,7 +296,7 @@ def test_a_response_with_an_open_call_cannot_be_completed() -> None:
     """A completed call has whole arguments; the refused completion leaves no trace in what follows."""
     composing = composer()
     events = composing.open() + composing.feed(CallStart("f"))
-    assert composing.state is State.CALL
+    assert composing.state is ResponseState.CALL
     with pytest.raises(OutOfOrder):
         composing.finish(Completed(), usage=USAGE, completed_at=0, b3os=B3OS)
     rest = composing.finish(Incomplete(), usage=USAGE, completed_at=ENDED_AT, b3os=B3OS)
@@ -322,14 +322,14 @@ def test_nothing_comes_before_the_opening_or_after_the_end() -> None:
 
 
 @given(scripts)
-def test_sequence_numbers_count_from_0_without_a_gap(script: tuple[list[Delta], Ending]) -> None:
+def test_sequence_numbers_count_from_0_without_a_gap(script: tuple[list[Delta], Outcome]) -> None:
     """Every event has the next number."""
     events = compose(*script)
     assert [event.sequence_number for event in events] == list(range(len(events)))
 
 
 @given(scripts)
-def test_there_is_one_verdict_and_it_is_last(script: tuple[list[Delta], Ending]) -> None:
+def test_there_is_one_verdict_and_it_is_last(script: tuple[list[Delta], Outcome]) -> None:
     """A stream ends with exactly one verdict; only a failure has an error behind it, and it always has."""
     kinds = types(compose(*script))
     tail = {Completed: ["completed"], Incomplete: ["incomplete"], Failed: ["failed", "error"]}[
@@ -348,7 +348,7 @@ def _places(events: list[Event]) -> Iterator[tuple[str, int, Event]]:
 
 
 @given(scripts)
-def test_an_item_has_one_id_and_one_index_everywhere(script: tuple[list[Delta], Ending]) -> None:
+def test_an_item_has_one_id_and_one_index_everywhere(script: tuple[list[Delta], Outcome]) -> None:
     """Added, parts, deltas, done and the final output agree; indices count from 0; no item opens while one is
     open; every content index is 0, for no item has two parts.
     """
@@ -368,7 +368,7 @@ def test_an_item_has_one_id_and_one_index_everywhere(script: tuple[list[Delta], 
 
 
 @given(scripts)
-def test_the_arguments_of_a_call_agree(script: tuple[list[Delta], Ending]) -> None:
+def test_the_arguments_of_a_call_agree(script: tuple[list[Delta], Outcome]) -> None:
     """The deltas of a call, joined, are its whole arguments, in the event and in the item."""
     events = compose(*script)
     for done in (event for event in events if isinstance(event, FunctionCallArgumentsDone)):
@@ -385,7 +385,7 @@ def test_the_arguments_of_a_call_agree(script: tuple[list[Delta], Ending]) -> No
 
 
 @given(scripts)
-def test_the_extension_rides_in_the_verdict_alone(script: tuple[list[Delta], Ending]) -> None:
+def test_the_extension_rides_in_the_verdict_alone(script: tuple[list[Delta], Outcome]) -> None:
     """No event but the verdict has `b3os`, and no event type is our own."""
     with_extension = [event for event in compose(*script) if b'"b3os":{' in sse_frame(event)]
     assert types(with_extension) in (["completed"], ["incomplete"], ["failed"])

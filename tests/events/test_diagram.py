@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from b3node.events.diagram import mermaid
 from b3node.events.states import TABLE
+from tests.events.diagram import mermaid
 
 
 def test_the_diagram_has_every_transition_and_no_other() -> None:

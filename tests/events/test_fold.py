@@ -8,14 +8,14 @@ from hypothesis import given, strategies as st
 from b3node.contract.events import OutputItemDone
 from b3node.contract.response import OutputMessage
 from b3node.events.fold import Fold, fold
-from b3node.events.outcome import Completed, Ending
+from b3node.events.outcome import Completed, Outcome
 from b3node.events.states import OutOfOrder
 from b3node.parse.deltas import CallArguments, Delta, ReasoningDelta, TextDelta
 from tests.events.streams import compose, ended, scripts, text
 
 
 @given(scripts)
-def test_the_fold_is_the_response_of_the_verdict(script: tuple[list[Delta], Ending]) -> None:
+def test_the_fold_is_the_response_of_the_verdict(script: tuple[list[Delta], Outcome]) -> None:
     """What an accumulator makes of the events equals what the last event claims."""
     events = compose(*script)
     assert fold(events) == ended(events)
@@ -23,10 +23,10 @@ def test_the_fold_is_the_response_of_the_verdict(script: tuple[list[Delta], Endi
 
 @given(scripts, st.data())
 def test_cutting_the_deltas_anywhere_changes_nothing(
-    script: tuple[list[Delta], Ending], data: st.DataObject
+    script: tuple[list[Delta], Outcome], data: st.DataObject
 ) -> None:
     """However a text is cut into deltas, the fold is the same."""
-    deltas, ending = script
+    deltas, outcome = script
     cut: list[Delta] = []
     for delta in deltas:
         if isinstance(delta, TextDelta | ReasoningDelta | CallArguments) and len(delta.text) > 1:
@@ -34,7 +34,7 @@ def test_cutting_the_deltas_anywhere_changes_nothing(
             cut += [type(delta)(delta.text[:at]), type(delta)(delta.text[at:])]
         else:
             cut.append(delta)
-    assert fold(compose(cut, ending)) == fold(compose(deltas, ending))
+    assert fold(compose(cut, outcome)) == fold(compose(deltas, outcome))
 
 
 def test_the_fold_reads_the_deltas_and_not_the_verdict() -> None:

@@ -14,7 +14,7 @@ from b3node.events.states import (
     Input,
     Opening,
     OutOfOrder,
-    State,
+    ResponseState,
     Transition,
     transition,
 )
@@ -34,26 +34,26 @@ INPUTS: dict[type, Input] = {
         Failed("internal", "It broke."),
     )
 }
-OPEN = {State.REASONING, State.MESSAGE, State.CALL, State.AFTERTHOUGHT}
-LIVE = set(State) - {State.NEW, State.ENDED}
-PAIRS = [(state, kind) for state in State for kind in INPUTS]
+OPEN = {ResponseState.REASONING, ResponseState.MESSAGE, ResponseState.CALL, ResponseState.ANSWERED_REASONING}
+LIVE = set(ResponseState) - {ResponseState.NEW, ResponseState.ENDED}
+PAIRS = [(state, kind) for state in ResponseState for kind in INPUTS]
 
 
 def test_every_state_and_every_input_is_known_to_the_table() -> None:
     """Each state has a row, and each kind of input stands in some row."""
-    assert set(TABLE) == set(State)
+    assert set(TABLE) == set(ResponseState)
     assert {kind for row in TABLE.values() for kind in row} == set(INPUTS) == set(get_args(Input))
 
 
 @pytest.mark.parametrize(("state", "kind"), [p for p in PAIRS if p[1] not in TABLE[p[0]]])
-def test_what_the_table_lacks_is_out_of_order(state: State, kind: type) -> None:
+def test_what_the_table_lacks_is_out_of_order(state: ResponseState, kind: type) -> None:
     """A pair that is missing raises, and the message names both."""
     with pytest.raises(OutOfOrder, match=f"{kind.__name__} cannot come in state {state.name}"):
         transition(state, INPUTS[kind])
 
 
 @pytest.mark.parametrize(("state", "kind"), [p for p in PAIRS if p[1] in TABLE[p[0]]])
-def test_items_open_and_close_in_turn(state: State, kind: type) -> None:
+def test_items_open_and_close_in_turn(state: ResponseState, kind: type) -> None:
     """Along every transition an item opens only when none is open, and is extended or closed only when one
     is; what is open in the end is what the next state says. A failure alone may leave an item open.
     """
@@ -82,8 +82,8 @@ def test_actions_are_given_what_they_read() -> None:
             assert (Action.END in due.actions) == isinstance(given, Completed | Incomplete | Failed)
 
 
-@pytest.mark.parametrize("state", list(State))
-def test_more_of_the_same_is_what_the_table_says_it_is(state: State) -> None:
+@pytest.mark.parametrize("state", list(ResponseState))
+def test_more_of_the_same_is_what_the_table_says_it_is(state: ResponseState) -> None:
     """What is taken without asking the table is all that does nothing but extend the open item, and no
     more.
     """
@@ -95,23 +95,23 @@ def test_every_state_is_reached_and_can_end() -> None:
     """From NEW every state can be reached; every live one can be cut or fail, and all but CALL can be
     completed.
     """
-    reached, frontier = {State.NEW}, [State.NEW]
+    reached, frontier = {ResponseState.NEW}, [ResponseState.NEW]
     while frontier:
         for due in TABLE[frontier.pop()].values():
             if due.to not in reached:
                 reached.add(due.to)
                 frontier.append(due.to)
-    assert reached == set(State)
+    assert reached == set(ResponseState)
     for state in LIVE:
         assert TABLE[state].keys() >= {Incomplete, Failed}
-        assert (Completed in TABLE[state]) == (state is not State.CALL)
+        assert (Completed in TABLE[state]) == (state is not ResponseState.CALL)
 
 
 def test_a_completed_response_has_an_answer() -> None:
     """Where no message or call was given yet, a completion opens a message first: agent loops ask again
     without.
     """
-    for state in (State.STARTED, State.REASONING):
+    for state in (ResponseState.STARTED, ResponseState.REASONING):
         assert Action.OPEN_MESSAGE in TABLE[state][Completed].actions
-    for state in (State.MESSAGE, State.ANSWERED, State.AFTERTHOUGHT):
+    for state in (ResponseState.MESSAGE, ResponseState.ANSWERED, ResponseState.ANSWERED_REASONING):
         assert Action.OPEN_MESSAGE not in TABLE[state][Completed].actions

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from b3node.contract.encode import sse_frame
-from b3node.events.outcome import Completed, Ending, Incomplete
+from b3node.events.outcome import Completed, Incomplete, Outcome
 from b3node.parse.deltas import CallArguments, CallStart, Delta
-from tests.events.streams import FAILURE, call, compose, text, thought
+from tests.events.streams import FAILURE, call, compose, reasoning, text
 
-TRANSCRIPTS: dict[str, tuple[list[Delta], Ending]] = {
+TRANSCRIPTS: dict[str, tuple[list[Delta], Outcome]] = {
     "text": (text("Hello", ", ", "world."), Completed()),
-    "reasoning_and_text": (thought("The user ", "greets.") + text("Hello."), Completed()),
+    "reasoning_and_text": (reasoning("The user ", "greets.") + text("Hello."), Completed()),
     "call": (call("get_weather", '{"city"', ':"Eugene"}'), Completed()),
     "parallel_calls": (
         call("get_weather", '{"city":"Eugene"}') + call("get_weather", '{"city":', '"Bonn"}'),
@@ -22,7 +22,7 @@ TRANSCRIPTS: dict[str, tuple[list[Delta], Ending]] = {
         [*text("Let me look."), CallStart("get_weather"), CallArguments('{"city":"Eu')],
         Incomplete(),
     ),
-    "failure": (thought("The user greets.") + text("Good"), FAILURE),
+    "failure": (reasoning("The user greets.") + text("Good"), FAILURE),
 }
 
 
