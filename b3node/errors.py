@@ -1,8 +1,9 @@
 """The one exception of the product, and the table that maps its codes to HTTP.
 
-Everything a client may be told is a `Refusal`; any other exception is a bug and becomes a 500 that
-carries only the request id. Messages are the product's own words: a library's message, a path, an
-address or a remote server's words never get in here (contract decisions, "Errors").
+Every error that a client sees is a `Refusal`; any other exception is a bug and becomes a 500 that carries
+only the
+request id. Messages are the product's own words: a library's message, a path, an address or a remote server's
+words never get in here (contract decisions, "Errors").
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ HTTP: Final[dict[Code, tuple[int, str]]] = {
 """Code to (status, type), as the contract's error table has it."""
 
 BUSY_RETRY_SECONDS: Final = 2
-"""`Retry-After` of a refusal for want of capacity: a slot, a worker or a place has probably become free then."""
+"""`Retry-After` of a refusal for want of capacity: by then a slot or a worker is probably free."""
 
 MAX_MESSAGE = 300
 """Characters a message may have (contract decisions, "Errors")."""
@@ -84,12 +85,12 @@ class Refusal(Exception):  # noqa: N818 - it is an answer, not a failure of the 
 
     @property
     def status(self) -> int:
-        """The HTTP status of this refusal's code."""
+        """Returns the HTTP status of this refusal's code."""
         return HTTP[self.code][0]
 
     @property
     def type(self) -> str:
-        """The OpenAI error type of this refusal's code."""
+        """Returns the OpenAI error type of this refusal's code."""
         return HTTP[self.code][1]
 
 
@@ -99,6 +100,6 @@ def busy(message: str = "The node is busy; try again in a moment.") -> Refusal:
 
 
 def quoted(text: str, limit: int = 64) -> str:
-    """A client's own text, fit to stand in a message: printable, at most `limit` characters, in quotes."""
+    """Quotes a client's own text for a message: printable, at most `limit` characters."""
     cut = text if len(text) <= limit else text[: limit - 1] + "…"
     return '"' + "".join(c if c.isprintable() else "�" for c in cut) + '"'

@@ -1,4 +1,4 @@
-"""Bounds of a GBNF text: the compiler holds its grammars to them, and the engine holds every grammar to them again."""
+"""Bounds of a GBNF text, which the compiler keeps and the engine checks again."""
 
 from __future__ import annotations
 

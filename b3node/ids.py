@@ -1,4 +1,4 @@
-"""Identifiers as the contract spells them: a ULID in lower-case Crockford base 32 behind a prefix."""
+"""Identifiers of the contract: a prefix and a ULID in lower-case Crockford base 32."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _BASE36: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 def ulid(milliseconds: int, randomness: int) -> str:
-    """26 lower-case Crockford characters of a 48-bit time (ms since 1970) and 80 random bits.
+    """Returns 26 lower-case Crockford characters of a 48-bit time (ms since 1970) and 80 random bits.
 
     >>> ulid(0, 0)
     '00000000000000000000000000'
@@ -21,22 +21,22 @@ def ulid(milliseconds: int, randomness: int) -> str:
 
 
 def new_ulid() -> str:
-    """A ULID of this moment."""
+    """Returns a ULID of this moment."""
     return ulid(time.time_ns() // 1_000_000, secrets.randbits(80))
 
 
 def new_response_id() -> str:
-    """`resp_` + ULID."""
+    """Returns `resp_` + ULID."""
     return "resp_" + new_ulid()
 
 
 def new_request_id() -> str:
-    """`req_` + ULID: the value of `x-request-id`."""
+    """Returns `req_` + ULID: the value of `x-request-id`."""
     return "req_" + new_ulid()
 
 
 def item_id(prefix: str, response_id: str, index: int) -> str:
-    """An output item's id: `msg`, `rs` or `fc`, the response's own ULID, and the output index.
+    """Returns an output item's id: `msg`, `rs` or `fc`, the response's own ULID, and the output index.
 
     >>> item_id("msg", "resp_01m5t5tmscqev5tf32q87tr1v5", 0)
     'msg_01m5t5tmscqev5tf32q87tr1v5_0'
@@ -45,5 +45,5 @@ def item_id(prefix: str, response_id: str, index: int) -> str:
 
 
 def new_call_id() -> str:
-    """`call_` + 24 random base-36 characters: never a counter, so it cannot repeat across turns."""
+    """Returns `call_` + 24 random base-36 characters: no counter, so it cannot repeat across turns."""
     return "call_" + "".join(secrets.choice(_BASE36) for _ in range(24))

@@ -1,14 +1,16 @@
-r"""How a prompt ends: in a thought, behind an empty one, inside the answer, or in the middle of a marker.
+"""Ends a prompt: inside thinking, after empty thinking, inside the answer, or in the middle of a marker.
 
-A template may open a thought for the model, close an empty one, or leave both to the model, whatever it is told.
-The contract says when a model thinks (`effort.reasons`), so what is missing is added to the rendered prompt, spelled
-as the template would have spelled it:
+A template may open thinking for the model, close empty thinking, or leave both to the model, whatever
+variables it
+gets. The contract decides when a model thinks (`reasoning_variables.enables_thinking`), so the missing part
+is
+added to the rendered prompt, spelled as the template would:
 
-- not to think, though the template opens a thought: it is closed at once;
-- not to think, though the model does so by itself: an empty thought is put into its mouth;
-- to think, with a grammar for what follows: the thought is opened, because a grammar would keep the model from it.
+- no thinking, though the template opens it: it is closed at once;
+- no thinking, though the model begins by itself: empty thinking is added;
+- thinking, with a grammar for the answer: it is opened, because a grammar would keep the model from it.
 
-Only what the template wrote itself counts: a client's characters are in another alphabet here (see `provenance`).
+Only the template's own text counts: clients' characters are in another alphabet here (see `provenance`).
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from b3node.prompt.probe.thinking_format import ThinkingFormat
 
 
 class PromptEnd(msgspec.Struct, frozen=True):
-    """A rendered prompt and how it ends; the fields are those of `outline.Reading`, `begun` as text."""
+    """A rendered prompt and its end; the fields are those of `outline.Reading`, `begun` as text."""
 
     rendered: str
     thinking: bool = False
@@ -32,19 +34,19 @@ class PromptEnd(msgspec.Struct, frozen=True):
 
 
 def end_prompt(rendered: str, learned: Learned, *, thinks: bool, grammar: bool, calls: bool) -> PromptEnd:
-    """A rendered prompt, brought to such an end as the request asks for.
+    """Returns a rendered prompt with the end that the request asks for.
 
     Args:
-        rendered: what the template wrote.
-        learned: what is known of it.
+        rendered: the template's output.
+        learned: the findings about the template.
         thinks: whether the model is to think.
-        grammar: whether a grammar holds from the beginning of what follows the thought.
-        calls: whether that is a call in any case.
+        grammar: whether a grammar applies right after thinking.
+        calls: whether the answer must be a call.
     """
     form, text = learned.thinking, learned.dialect.text
     if form:
         rendered = _opened(rendered, form, grammar=grammar) if thinks else _closed(rendered, form)
-    if form and _in_thought(rendered, form):
+    if form and _in_thinking(rendered, form):
         return PromptEnd(rendered, thinking=True)
     answering = text is not None and bool(text.open) and rendered.endswith(text.open)
     if text and answering and calls:
@@ -55,18 +57,18 @@ def end_prompt(rendered: str, learned: Learned, *, thinks: bool, grammar: bool, 
 
 
 def _closed(rendered: str, form: ThinkingFormat) -> str:
-    """Not in a thought, and behind an empty one if the model would think by itself."""
-    if _in_thought(rendered, form):
+    """Leaves thinking, or adds empty thinking if the model would think by itself."""
+    if _in_thinking(rendered, form):
         return rendered + form.trail + form.span.close + form.after
-    if not form.always or _behind_thought(rendered, form):
+    if not form.always or _after_thinking(rendered, form):
         return rendered
     return _with_open(rendered, form) + form.trail + form.span.close + form.after
 
 
 def _opened(rendered: str, form: ThinkingFormat, *, grammar: bool) -> str:
-    """In a thought, if a grammar would keep the model from beginning one by itself."""
+    """Opens thinking, if a grammar would keep the model from it."""
     by_itself = form.always or form.switch
-    if not (grammar and by_itself) or _in_thought(rendered, form) or _behind_thought(rendered, form):
+    if not (grammar and by_itself) or _in_thinking(rendered, form) or _after_thinking(rendered, form):
         return rendered
     return _with_open(rendered, form)
 
@@ -76,21 +78,21 @@ def _with_open(rendered: str, form: ThinkingFormat) -> str:
     return rendered + opening[_overlap(rendered, opening) :] + form.lead
 
 
-def _in_thought(rendered: str, form: ThinkingFormat) -> bool:
+def _in_thinking(rendered: str, form: ThinkingFormat) -> bool:
     return rendered.rstrip().endswith(form.span.open.rstrip())
 
 
-def _behind_thought(rendered: str, form: ThinkingFormat) -> bool:
-    """Whether a thought was closed last; what ends other parts of turns too does so only behind an opening."""
+def _after_thinking(rendered: str, form: ThinkingFormat) -> bool:
+    """Returns whether thinking was closed last; a shared close counts only after an opening."""
     before = rendered.rstrip().removesuffix(form.after.strip()).rstrip()
     if not before.endswith(form.span.close):
         return False
     inside = before.removesuffix(form.span.close)
-    return not form.after.strip() or _in_thought(inside, form)
+    return not form.after.strip() or _in_thinking(inside, form)
 
 
 def _begun(rendered: str, dialect: Dialect) -> str:
-    """The longest end of the prompt that a marker begins with."""
+    """Returns the longest end of the prompt that begins a marker."""
     longest = max((_overlap(rendered, marker) for marker in _beginnings(dialect)), default=0)
     return rendered[len(rendered) - longest :]
 

@@ -1,12 +1,14 @@
-"""What `text.format` asks for: a grammar that the answer keeps to, and words that tell the model so.
+"""Turns `text.format` into a grammar for the answer, and into words for the model.
 
-A schema is compiled once, and refused where it cannot be enforced. `strict`, `name` and `description` change nothing
-about what is enforced: a schema that was sent holds.
+A schema is compiled once, and refused where it cannot be enforced. `strict`, `name` and `description` do not
+change enforcement: a schema that was sent holds.
 
-A model that is not told what is wanted writes it all the same, but writes it badly: it puts what it wants to say
-wherever it can. Of 24 values that SmolLM2-135M was to pick out of 12 sentences, 14 were right when it was only
-constrained, 16 when it was told to write JSON, 20 when it was shown the schema. So the schema ends the system
-text; written with spaces, as models write JSON, because without them they were 15.
+A model that does not know the wanted form writes it all the same, but badly: it puts its words wherever they
+fit.
+Of 24 values that SmolLM2-135M was to pick out of 12 sentences, 14 were right when it was only constrained, 16
+with the instruction to write JSON, 20 when it was shown the schema. So the schema ends the system text,
+written
+with spaces, as models write JSON: without them 15 were right.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ DESCRIPTION: Final = "It is described as: {description}"
 
 
 def with_format(conversation: Conversation, text_format: TextFormat, most: int) -> Conversation:
-    """A conversation whose system text says at its end how to answer; unchanged for free text.
+    """Returns the conversation with the form of the answer in its system text; unchanged for free text.
 
     A schema of more than `most` characters is not shown.
     """
@@ -42,26 +44,27 @@ def with_format(conversation: Conversation, text_format: TextFormat, most: int) 
         words.append(DESCRIPTION.format(description=text_format.description))
     if text_format.schema is not None and len(schema := to_json(text_format.schema)) <= most:
         words.append(SCHEMA.format(schema=schema))
-    told = (conversation.system, "\n".join(words))
-    return replace(conversation, system=PARAGRAPH.join(text for text in told if text))
+    extended = (conversation.system, "\n".join(words))
+    return replace(conversation, system=PARAGRAPH.join(text for text in extended if text))
 
 
 class Formats:
-    """The grammars of answer formats.
+    """Grammars of answer formats, cached.
 
     Args:
-        runs: whether the model's runtime takes a grammar; asked once for each that is compiled.
+        accepts: returns whether the model's runtime loads a grammar; called once for each compiled one.
     """
 
     def __init__(self, accepts: Callable[[str], bool]) -> None:
-        self._runs = accepts
+        self._accepts = accepts
         self._compiled: LruCache[bytes, str] = LruCache(lambda key, text: len(key) + len(text))
 
     def grammar(self, text_format: TextFormat) -> str | None:
-        """The GBNF that an answer must keep to; None for free text.
+        """Returns the GBNF of an answer; None for free text.
 
         Raises:
-            Refusal: `invalid_request` at `text.format.schema`: the schema is none, or cannot be enforced exactly.
+            Refusal: `invalid_request` at `text.format.schema`: it is no schema, or cannot be enforced
+                exactly.
         """
         if text_format.type == "text":
             return None
@@ -76,7 +79,7 @@ class Formats:
     def _compile(self, schema: dict[str, object]) -> str:
         check_schema(schema, param=PARAM)
         grammar = schema_to_gbnf(schema, param=PARAM)
-        if not self._runs(grammar):
+        if not self._accepts(grammar):
             raise Refusal(
                 "invalid_request",
                 "The schema cannot be enforced: its grammar is too large for the model's runtime.",

@@ -1,7 +1,7 @@
-"""How one answer is to go: what it is read by, the grammar that holds in it, and when it holds.
+"""Builds the outline of one answer: its reading, its grammar, and where the grammar applies.
 
-A request asks for calls, for an answer of some form, for thoughts, or for none of these, and a dialect has markers
-for some of them. What comes of both is a `AnswerSpec`; a plain answer in a plain dialect needs nothing at all.
+A request asks for calls, for an answer of some form, for reasoning, or for none of these, and a dialect has
+markers for some of them. Both together give an `AnswerSpec`; a plain answer in a plain dialect needs none.
 """
 
 from __future__ import annotations
@@ -32,15 +32,17 @@ from b3node.prompt.tokens.segments import ControlSegment, split
 from b3node.prompt.tokens.vocabulary import PromptVocabulary, Special
 
 ANSWER_SHARE: Final = 4
-"""Of the tokens that are left for an answer, a thought leaves at least one in this many to what follows it."""
+"""Thinking leaves at least one in this many of the remaining tokens to the answer."""
 _SHARES: Final = (1, 4, 16, 64)
-"""A runtime that does not take a grammar is given one within this part of the bounds, one after the other: the largest
-functions may be called with any arguments there. What is compiled within less is not kept for other requests."""
+"""Divisors of the bounds, tried in turn when a runtime does not load a grammar: with each, the largest
+functions
+may be called with any arguments. A grammar within smaller bounds is not cached for other requests.
+"""
 _UNBOUNDED: Final = (1 << 31) - 1
 
 
 class AnswerSpec(msgspec.Struct, frozen=True):
-    """See the fields of the same names in `Prepared`."""
+    """The fields of the same names in `Prepared`."""
 
     reading: Reading = Reading()
     outline: Outline | None = None
@@ -49,14 +51,14 @@ class AnswerSpec(msgspec.Struct, frozen=True):
 
 
 class OutlineBuilder:
-    """Draws the outlines of answers with one vocabulary.
+    """Builds outlines of answers for one vocabulary.
 
     Args:
         vocabulary: the model's.
         markers: its markers.
-        runs: whether the model's runtime takes a grammar; asked once for each that is compiled.
+        accepts: returns whether the model's runtime loads a grammar; called once for each compiled one.
         n_ctx: tokens of the context.
-        budgets: tokens of a thought for each effort.
+        budgets: tokens of thinking for each effort.
     """
 
     def __init__(
@@ -69,7 +71,7 @@ class OutlineBuilder:
     ) -> None:
         self._vocabulary = vocabulary
         self._markers = markers
-        self._runs = accepts
+        self._accepts = accepts
         self._n_ctx = n_ctx
         self._budgets = budgets
         self._ends = [special.text for special in vocabulary.specials if special.id in vocabulary.eog]
@@ -81,18 +83,19 @@ class OutlineBuilder:
     def build(
         self, request: Request, learned: Learned, end: PromptEnd, answer: str | None, prompt_tokens: int
     ) -> AnswerSpec:
-        """The outline of the answer to a request.
+        """Returns the outline of the answer to a request.
 
         Args:
-            request: what is asked.
-            learned: what is known of the template that wrote the prompt.
-            end: how the prompt ends.
+            request: the request.
+            learned: the findings about the template that wrote the prompt.
+            end: the end of the prompt.
             answer: the grammar of the answer's text, None for free text.
             prompt_tokens: tokens of the prompt.
 
         Raises:
-            Refusal: `invalid_request` at `tools[i].parameters` or `text.format.schema`, see `grammar.calls_gbnf`; at
-                `tools` if the grammar of all is more than the model's runtime takes.
+            Refusal: `invalid_request` at `tools[i].parameters` or `text.format.schema`, see
+                `grammar.calls_gbnf`; at
+                `tools` if the grammar of all functions is too large for the model's runtime.
         """
         calling = calls(request)
         dialect = learned.dialect if calling else replace(learned.dialect, calls=None, also=())
@@ -120,12 +123,12 @@ class OutlineBuilder:
         )
         return AnswerSpec(reading, outline, grammar, tuple(map(str, found.loosened)) if found else ())
 
-    # ------------------------------------------------------------------------------------------------ grammars
+    # -- grammars
 
     def _grammar(
         self, request: Request, dialect: Dialect, answer: TextAnswer, marks: SpecialTokens
     ) -> CallGrammar:
-        """The grammar of an answer that may call, from an earlier request if it asked for the same."""
+        """Returns the grammar of an answer that may call, cached for requests that ask for the same."""
         parallel = request.parallel_tool_calls and not (dialect.calls and dialect.calls.alone)
         key = msgspec.json.encode((dialect, request.tools, request.tool_choice, parallel, answer))
         if key not in self._compiled:
@@ -148,7 +151,7 @@ class OutlineBuilder:
     def _runnable(
         self, within: Callable[[SchemaLimits, MutableMapping[bytes, Loose]], CallGrammar]
     ) -> CallGrammar:
-        """The largest grammar of a request's calls that the model's runtime takes, of those that are tried."""
+        """Returns the largest grammar of a request's calls that the model's runtime loads."""
         for share in _SHARES:
             known = self._functions if share == 1 else ChainMap[bytes, Loose]({}, self._functions)
             try:
@@ -157,7 +160,7 @@ class OutlineBuilder:
                 if share == 1:
                     raise
                 break
-            if self._runs(found.grammar):
+            if self._accepts(found.grammar):
                 return found
         raise Refusal(
             "invalid_request",
@@ -165,14 +168,14 @@ class OutlineBuilder:
             param="tools",
         )
 
-    # ------------------------------------------------------------------------------------------------ thoughts
+    # -- thinking
 
     def _thinking(self, form: ThinkingFormat | None, request: Request, prompt_tokens: int) -> Thinking | None:
-        """The bound of the answer's thoughts; a thought that nobody asked for gets the least one."""
+        """Returns the bound of thinking; thinking that was not asked for gets the smallest."""
         if form is None:
             return None
         closing = tuple(self._tokens(form.trail + form.span.close + form.after))
-        room = self._n_ctx - prompt_tokens  # a smaller limit of the client's cuts the thought, and says so
+        room = self._n_ctx - prompt_tokens  # a smaller limit of the client cuts thinking, visibly
         most = max(0, room - room // ANSWER_SHARE - len(closing))
         budget = _budget(self._budgets, request.effort)
         return Thinking(
@@ -180,17 +183,17 @@ class OutlineBuilder:
         )
 
     def _tokens(self, text: str) -> Iterator[int]:
-        """The tokens of a template's own words that stand behind others."""
+        """Yields the tokens of a template's own words that follow other text."""
         for segment in split(text, self._markers):
             if isinstance(segment, ControlSegment):
                 yield segment.id
             else:
                 yield from self._vocabulary.tokenize(segment.text, continues=True)
 
-    # ------------------------------------------------------------------------------------------------ specials
+    # -- specials
 
     def _specials(self, dialect: Dialect) -> list[Special]:
-        """The special tokens that the dialect's markers are made of, but for ends of generation."""
+        """Returns the special tokens in the dialect's markers, without ends of generation."""
         found: dict[int, Special] = {}
         for literal in literals(dialect):
             for _, special in self._markers.find(literal):
@@ -200,12 +203,12 @@ class OutlineBuilder:
 
 
 def calls(request: Request) -> bool:
-    """Whether the answer may call functions."""
+    """Returns whether the answer may call functions."""
     return bool(request.tools) and request.tool_choice.mode != "none"
 
 
 def _smaller(share: int) -> SchemaLimits:
-    """The bounds of a printed grammar, divided."""
+    """Returns the bounds of a printed grammar, divided."""
     return replace(
         LIMITS,
         grammar_bytes=LIMITS.grammar_bytes // share,
@@ -215,13 +218,13 @@ def _smaller(share: int) -> SchemaLimits:
 
 
 def _budget(budgets: Budgets, effort: Effort | None) -> int | None:
-    """Tokens of a thought; None for no bound."""
+    """Returns the tokens of thinking; None for no bound."""
     budget = getattr(budgets, effort or "low", budgets.low)
     return None if budget == "unlimited" else budget
 
 
 def literals(dialect: Dialect) -> Iterator[str]:
-    """Every text that a dialect's markers are made of."""
+    """Yields every text of a dialect's markers."""
     for span in (dialect.thought, dialect.text):
         if span:
             yield from (span.open, span.close)

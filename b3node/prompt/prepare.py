@@ -1,10 +1,11 @@
-"""The story of a prompt, from a validated request to token ids: what a prepare worker does.
+"""Prepares prompts, from a validated request to token ids.
 
-    request -normalise-> conversation -fit, template-> rendered text -ended, split-> segments -tokenize-> prompt
-                                                                         `-draw-> outline, grammar, reading
+    request -normalise-> conversation -adapt, template-> rendered text -end, split-> segments -tokenize->
+    prompt
+                                                                         `-build-> outline, grammar, reading
 
-The same model, request and moment give the same tokens. Nothing here bounds time: a template may loop, so
-whoever calls this does it in a process that can be killed.
+The same model, request and moment give the same tokens. Nothing here bounds time: a template may loop, so the
+caller runs this in a process that can be killed.
 """
 
 from __future__ import annotations
@@ -39,13 +40,13 @@ from b3node.prompt.traits import Traits
 
 
 class Preparer:
-    """Prepares requests for one model; what can be made once is made here.
+    """Prepares requests for one model; tables are made once, here.
 
     Args:
-        vocabulary: the model's, its file's chat templates among it (see `defaults` if it has none).
+        vocabulary: the model's, with the chat templates of its file (see `default_template` for one without).
         n_ctx: tokens of the context that the model is served with.
-        runs: whether the model's runtime takes a grammar (see `Formats`).
-        budgets: tokens of a thought for each effort.
+        accepts: returns whether the model's runtime loads a grammar (see `Formats`).
+        budgets: tokens of thinking for each effort.
 
     Raises:
         BrokenTemplateError: a template of the file cannot be used; the message is for the operator.
@@ -61,7 +62,7 @@ class Preparer:
     ) -> None:
         self._vocabulary = vocabulary
         self._n_ctx = n_ctx
-        self._runs, self._budgets = accepts, budgets
+        self._accepts, self._budgets = accepts, budgets
         self._formats = Formats(accepts)
         self._markers = MarkerIndex(vocabulary.specials)
         self._outlines = OutlineBuilder(vocabulary, self._markers, accepts, n_ctx, budgets)
@@ -74,39 +75,41 @@ class Preparer:
         )
 
     def with_context(self, n_ctx: int) -> Preparer:
-        """This preparer for a context of `n_ctx` tokens: itself if it is that already, else one that shares its tables."""
+        """Returns this preparer for a context of `n_ctx` tokens: itself, or a copy that shares its tables."""
         if n_ctx == self._n_ctx:
             return self
         other = copy.copy(self)
         other._n_ctx = n_ctx  # noqa: SLF001 - one of us
-        other._outlines = OutlineBuilder(self._vocabulary, self._markers, self._runs, n_ctx, self._budgets)  # noqa: SLF001 - one of us
+        outlines = OutlineBuilder(self._vocabulary, self._markers, self._accepts, n_ctx, self._budgets)
+        other._outlines = outlines  # noqa: SLF001 - one of us
         return other
 
     @property
     def has_template(self) -> bool:
-        """Whether the model's file brought a chat template."""
+        """Whether the model's file has a chat template."""
         return self._vocabulary.chat_template is not None
 
     @property
     def capabilities(self) -> TemplateCapabilities:
-        """What the template for requests with functions can write."""
+        """Capabilities of the template for requests with functions."""
         return self._tool_writer.capabilities
 
     @property
     def traits(self) -> Traits:
-        """What the template for requests with functions shows of the model."""
+        """Traits of the model, by the template for requests with functions."""
         return traits_of(self.capabilities, self._tool_writer.learned, template=self.has_template)
 
     def prepare(self, request: Request, now: datetime) -> Prepared:
-        """A request's prompt, ready to be submitted.
+        """Returns a request's prompt, ready to be submitted.
 
         Args:
             request: decoded and validated, for this model.
-            now: the moment that the template is told.
+            now: the moment for the template.
 
         Raises:
             Refusal: `context_length_exceeded` if the prompt leaves no room for an answer; `invalid_request`
-                if it has images, if the template cannot write it, or if its schemas cannot be enforced.
+                if it has
+                images, if the template cannot write it, or if its schemas cannot be enforced.
         """
         answer = self._formats.grammar(request.text_format)
         writer = self._writer_of(request)
@@ -123,27 +126,27 @@ class Preparer:
         )
 
     def compose(self, request: Request, now: datetime) -> Prompt:
-        """Like `prepare`, but as a `Prompt`, which a person can read."""
+        """Returns a request's prompt as a `Prompt`, which a person can read. Raises as `prepare`."""
         return self._composed(request, now)[0]
 
     def _composed(self, request: Request, now: datetime) -> tuple[Prompt, PromptEnd]:
-        """A request's prompt and how it ends. Raises what `prepare` does."""
+        """Returns a request's prompt and its end. Raises as `prepare`."""
         for path, _ in images(request.input):
             raise Refusal("invalid_request", "This model takes no images.", param=path)
         plain = normalise(request)
         check_length(_least_length(plain), self._vocabulary, self._n_ctx)
-        told = with_format(plain, request.text_format, self._n_ctx)
+        extended = with_format(plain, request.text_format, self._n_ctx)
         try:
-            return self._written(told, request, now)
+            return self._written(extended, request, now)
         except Refusal as refusal:
-            if told is plain or refusal.code != "context_length_exceeded":
+            if extended is plain or refusal.code != "context_length_exceeded":
                 raise
         return self._written(plain, request, now)  # the client's own words fit: ours are left out
 
     def _written(
         self, conversation: Conversation, request: Request, now: datetime
     ) -> tuple[Prompt, PromptEnd]:
-        """A conversation as tokens. Raises what `prepare` does."""
+        """Returns the prompt of a conversation and its end. Raises as `prepare`."""
         writer = self._writer_of(request)
         effort = reasoning_variables(request.effort, writer.template.source)
         limit = self._n_ctx * self._vocabulary.longest
@@ -179,7 +182,7 @@ class Preparer:
 
 
 def _least_length(conversation: Conversation) -> int:
-    """Bytes that a prompt must have at least, because no template drops them: not white space, not thoughts."""
+    """Returns the least bytes of a prompt: texts that no template drops."""
     texts = [conversation.system]
     for turn in conversation.turns:
         if isinstance(turn, UserTurn):
@@ -190,7 +193,7 @@ def _least_length(conversation: Conversation) -> int:
 
 
 class _TemplateWriter(msgspec.Struct, frozen=True):
-    """A template, what it can write, and what that says of its model."""
+    """A template, its capabilities, and the findings about its model."""
 
     template: ChatTemplate
     capabilities: TemplateCapabilities

@@ -21,5 +21,6 @@ class Traits(msgspec.Struct, frozen=True):
     reasoning: bool
     """Whether it can think."""
     control: Literal["none", "switch", "always"]
-    """Control of thinking. A "switch" is the template's; a model that "always" thinks is kept from it by empty
-    thinking in the prompt; "none" leaves it to the model, or it cannot think at all."""
+    """Control of thinking. A "switch" is the template's; a model that "always" thinks is kept from it by
+    empty thinking in the prompt; "none" leaves it to the model, or it cannot think at all.
+    """
