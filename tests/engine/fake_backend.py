@@ -22,7 +22,7 @@ PERIOD = 4
 
 
 def next_token(tokens: list[int]) -> int:
-    """What the fake model says after `tokens`: depends on every one of them and on their order.
+    """The fake model's token after `tokens`: depends on every one of them and on their order.
 
     It often repeats what it said a few tokens ago, so that guesses come true for a while.
     """
@@ -86,7 +86,7 @@ class Dictation:
 
 
 def seen(prompt: Iterable[int | ImageSpan]) -> list[int]:
-    """What the fake model sees in each cell of a prompt: an image's digest in each of its cells."""
+    """The cells of a prompt as the fake model sees them: an image's digest in each of its cells."""
     return [
         each
         for item in prompt

@@ -1,4 +1,4 @@
-"""A scheduler on the fake backend, driven by hand, and what is sent to it."""
+"""A scheduler on the fake backend, driven by hand, and messages for it."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def submit(
 
 
 class Priced(TokenBudget):
-    """What a further token costs does not follow from the clock."""
+    """A token budget with a fixed cost of further tokens, whatever the clock says."""
 
     def __init__(self, price, *, gap, largest):
         super().__init__(gap=gap, largest=largest)
@@ -67,7 +67,7 @@ class Priced(TokenBudget):
 
 
 class Rig:
-    """A scheduler on the fake backend, driven by hand; records what the front would hear.
+    """A scheduler on the fake backend, driven by hand; records the messages for the front.
 
     With `dictating`, it keeps to grammars that are a `Dictation`, and jumps over what they force.
     """
@@ -171,5 +171,5 @@ class Rig:
 
 
 def said(prompt, max_tokens, grammar=None):
-    """What the model says to a prompt, as the front hears it."""
+    """The model's answer to a prompt, as the front gets it."""
     return bytes(token for token in continuation(prompt, max_tokens, grammar) if token != EOG)

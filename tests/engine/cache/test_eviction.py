@@ -1,6 +1,4 @@
-"""When finished sequences leave the cache: on a machine where every cell beside running ones makes their
-steps longer.
-"""
+"""Eviction of finished sequences on a machine where every kept cell makes steps longer."""
 
 from __future__ import annotations
 
@@ -10,7 +8,7 @@ from tests.engine.fake_backend import EOG, continuation
 from tests.engine.rig import Rig, said, submit
 
 TALKING = [p for p in ([i, i + 1] for i in range(90)) if EOG not in continuation(p, 60)]
-"""Prompts behind which the model does not end by itself for a while."""
+"""Prompts after which the model does not end by itself for a while."""
 
 
 def cold(**options) -> Rig:
@@ -21,7 +19,7 @@ def moved(rig: Rig, kind: type) -> int:
     return sum(isinstance(move, kind) for plan in rig.backend.plans for move in plan.moves)
 
 
-def test_what_has_ended_is_copied_while_nothing_runs_and_stays_to_be_read() -> None:
+def test_a_finished_sequence_is_copied_while_nothing_runs_and_stays_readable() -> None:
     rig = cold()
     rig.step(submit(1, TALKING[0], max_tokens=30))
     rig.drain()
@@ -36,7 +34,7 @@ def test_what_has_ended_is_copied_while_nothing_runs_and_stays_to_be_read() -> N
     assert rig.text[2] == said(conversation, 4)
 
 
-def test_who_comes_next_pays_for_no_copy() -> None:
+def test_the_next_sequence_waits_for_no_copy() -> None:
     rig = cold()
     for number in range(3):
         rig.step(submit(number, TALKING[number], max_tokens=30))
@@ -49,7 +47,7 @@ def test_who_comes_next_pays_for_no_copy() -> None:
     assert not rig.scheduler.cache.kept
 
 
-def test_what_ends_beside_running_ones_is_not_copied_before_somebody_enters() -> None:
+def test_a_sequence_that_ends_while_others_run_is_not_copied_before_one_enters() -> None:
     rig = cold(parallel=8, slots=20)
     rig.step(*(submit(number, TALKING[number], max_tokens=60 - 40 * (number < 3)) for number in range(8)))
     while len(rig.scheduler.running) != 5:
@@ -66,7 +64,7 @@ def test_what_ends_beside_running_ones_is_not_copied_before_somebody_enters() ->
     assert max(sum(isinstance(move, Save) for move in plan.moves) for plan in rig.backend.plans) == 1
 
 
-def test_what_has_ended_does_not_stay_for_long_beside_who_goes_on() -> None:
+def test_a_finished_sequence_does_not_stay_long_while_others_run() -> None:
     rig = cold(parallel=8, slots=20)
     rig.step(*(submit(number, TALKING[number], max_tokens=18 + 40 * (number < 1)) for number in range(4)))
     while len(rig.scheduler.running) > 1:
@@ -81,8 +79,8 @@ def test_what_has_ended_does_not_stay_for_long_beside_who_goes_on() -> None:
     assert not rig.scheduler.cache.kept
 
 
-def test_full_host_memory_is_given_to_what_ended_last() -> None:
-    """While nothing runs, what is in no cells any more is forgotten for what is; then there is rest."""
+def test_full_host_memory_goes_to_the_sequences_that_ended_last() -> None:
+    """While nothing runs, copies of prefixes without cells are evicted for those with cells; then it is idle."""
     rig = Rig(kept_cells=0, host_cache=70, cells=1000, price=1.0)
     for number in range(6):
         rig.step(submit(number, TALKING[number], max_tokens=30))
@@ -96,7 +94,7 @@ def test_full_host_memory_is_given_to_what_ended_last() -> None:
 
 
 def test_host_memory_that_holds_too_little_is_left_alone() -> None:
-    """Several that ended last do not take turns in it for ever."""
+    """Several sequences that ended last do not take turns in it for ever."""
     rig = Rig(kept_cells=0, host_cache=70, cells=1000, price=1.0, parallel=4)
     rig.step(*(submit(number, TALKING[number], max_tokens=30) for number in range(4)))
     rig.drain(bound=60)
@@ -106,7 +104,7 @@ def test_host_memory_that_holds_too_little_is_left_alone() -> None:
 
 
 def test_after_a_crowd_a_prefix_comes_back_to_the_lowest_cells() -> None:
-    """What each request shares with the one before does not stay where a crowd left room for it."""
+    """A prefix that each request shares with the one before does not stay where a crowd left room for it."""
     rig = cold(parallel=8, slots=20, n_ctx=300)
     prefix = [9, 8, 7, 6] * 8
     crowd = [submit(number, [*TALKING[number], *range(60)], max_tokens=5) for number in range(6)]
@@ -123,8 +121,8 @@ def test_after_a_crowd_a_prefix_comes_back_to_the_lowest_cells() -> None:
         assert bool(rig.scheduler.cache.kept) == (number == 11)
 
 
-def test_states_of_what_is_still_in_its_cells_are_not_forgotten_for_a_copy() -> None:
-    """A model with a state beside its cells can be entered only where a state was copied: those stay as long
+def test_states_of_resident_prefixes_are_not_evicted_for_a_copy() -> None:
+    """A stateful model can be entered only where a state was copied: those stay as long
     as their cells.
     """
     rig = Rig(kept_cells=0, host_cache=45, cells=1000, stateful=True)

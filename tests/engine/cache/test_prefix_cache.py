@@ -24,7 +24,7 @@ def ids(tokens):
 
 
 def hold(held, slot, tokens, namespace="org"):
-    """Opens a running slot that computed `tokens`, reading what is there; returns how much that was."""
+    """Opens a running slot that computed `tokens`; returns how many of them it read from the cache."""
     match = held.match(namespace, ids(tokens))
     held.enter(slot, namespace, match)
     if match.length < len(tokens):
@@ -45,8 +45,8 @@ def test_shared_positions_are_counted_once() -> None:
     assert held.take_moves() == (Share(0, 1, 20),)
 
 
-def test_a_release_frees_only_what_nobody_else_reads() -> None:
-    """The common part stays while somebody reads it, and goes with the last reader."""
+def test_a_release_frees_only_cells_without_another_reader() -> None:
+    """The common part stays while a slot reads it, and goes with the last reader."""
     held = cells()
     hold(held, 0, A)
     hold(held, 1, B)
@@ -61,7 +61,7 @@ def test_a_release_frees_only_what_nobody_else_reads() -> None:
 
 
 def test_kept_slots_are_matched_and_not_locked() -> None:
-    """A finished slot still serves its prefix, but its cells can be had."""
+    """A finished slot still serves its prefix, but its cells can be freed."""
     held = cells()
     hold(held, 0, A)
 
@@ -74,7 +74,7 @@ def test_kept_slots_are_matched_and_not_locked() -> None:
     assert held.newly_locked(match) == 40
 
 
-def test_what_is_hardly_worth_it_is_not_kept() -> None:
+def test_a_short_prefix_is_not_kept() -> None:
     """A slot with a few tokens is released instead of kept."""
     held = cells()
     hold(held, 0, [1, 2, 3])
@@ -118,7 +118,7 @@ def test_the_least_recently_used_slot_goes_first() -> None:
     assert held.victim(spare=1) == 2
 
 
-def test_who_keeps_more_than_its_share_gives_first() -> None:
+def test_a_namespace_that_keeps_more_than_its_share_is_evicted_first() -> None:
     """An organization that flooded the cache does not push another one's prefix out."""
     held = cells()
     hold(held, 0, list(range(30)), namespace="small")
@@ -130,8 +130,8 @@ def test_who_keeps_more_than_its_share_gives_first() -> None:
     assert held.victim() == 1
 
 
-def test_what_leaves_the_cache_comes_back_from_host_memory() -> None:
-    """A released slot's runs are saved once and loaded when somebody begins like them."""
+def test_an_evicted_prefix_is_loaded_from_host_memory() -> None:
+    """A released slot's runs are saved once and loaded for the next prompt with that prefix."""
     held = cells(host_cache=1000)
     hold(held, 0, A)
     held.keep(0)
@@ -161,7 +161,7 @@ def test_a_run_is_saved_once_however_many_read_it() -> None:
     assert sorted((save.start, save.end) for save in saves) == [(0, 20), (20, 40), (20, 50)]
 
 
-def test_what_came_back_is_not_saved_again() -> None:
+def test_a_loaded_run_is_not_saved_again() -> None:
     """A run that still has its copy is dropped without another one."""
     held = cells(host_cache=1000)
     hold(held, 0, A)
@@ -175,8 +175,8 @@ def test_what_came_back_is_not_saved_again() -> None:
     assert held.take_moves() == (Drop(0),)
 
 
-def test_the_budget_forgets_what_was_used_longest_ago() -> None:
-    """Host memory is bounded; a prefix goes after what hangs below it."""
+def test_the_budget_evicts_the_least_recently_used_copy() -> None:
+    """Host memory is bounded; a prefix goes after the runs below it."""
     held = cells(host_cache=70)
     hold(held, 0, A)
     held.release(0, save=True)
@@ -194,7 +194,7 @@ def test_the_budget_forgets_what_was_used_longest_ago() -> None:
 
 
 def test_a_stateful_model_is_entered_only_where_its_state_was_copied() -> None:
-    """Between two points nothing can be read, whatever lies in the cells."""
+    """Between two checkpoints nothing can be read, although cells hold it."""
     held = cells(host_cache=1000, stateful=True)
     held.enter(0, "org", held.match("org", ids(A)))
     held.extend(0, array("i", A[:25]))

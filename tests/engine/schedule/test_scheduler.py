@@ -15,7 +15,7 @@ from tests.engine.fake_backend import EOG, continuation, seen
 from tests.engine.rig import Rig, said, submit
 
 
-def test_a_request_gets_exactly_what_the_model_says() -> None:
+def test_a_request_gets_exactly_the_tokens_of_the_model() -> None:
     """A lone request's tokens are the model's own, and its ending and counts are reported."""
     rig = Rig()
     prompt = [3, 1, 4, 1, 5]
@@ -123,7 +123,7 @@ def test_a_prompt_whose_client_left_is_kept_for_its_retry() -> None:
 
 
 def test_the_queue_is_bounded_in_number() -> None:
-    """What does not fit into the queue hears `capacity` at once."""
+    """A request that does not fit into the queue ends as `capacity` at once."""
     rig = Rig(parallel=1, slots=2, waiting=2)
 
     rig.step(*(submit(i, [i, i + 1], max_tokens=3) for i in range(4)))
@@ -132,7 +132,7 @@ def test_the_queue_is_bounded_in_number() -> None:
 
 
 def test_the_queue_is_bounded_in_time() -> None:
-    """Who waits too long hears `capacity`, and nothing was computed for it."""
+    """A request that waits too long ends as `capacity`, and nothing was computed for it."""
     rig = Rig(parallel=1, slots=2)
     rig.step(submit(1, list(range(10)), max_tokens=100), submit(2, [5, 6], queue_timeout=0.05))
     rig.now += 1.0
@@ -143,7 +143,7 @@ def test_the_queue_is_bounded_in_time() -> None:
     assert rig.finished[2].output_tokens == 0
 
 
-def test_who_waits_for_a_leader_does_not_expire() -> None:
+def test_a_follower_does_not_expire_while_its_leader_computes() -> None:
     """A prompt that is held back because another one computes its beginning is not refused meanwhile."""
     rig = Rig(cells=2048, n_ctx=512, batch=16)
     common = [i % 90 for i in range(400)]
@@ -200,7 +200,7 @@ def test_outgrown_promises_pause_and_go_on() -> None:
 
 
 def poisonous(rig, monkeypatch, poison):
-    """From now on a step that holds the token `poison` is full of NaN for everyone in it."""
+    """From now on every row of a step that holds the token `poison` is NaN."""
     read = rig.backend.rows
 
     def rows():
@@ -212,8 +212,8 @@ def poisonous(rig, monkeypatch, poison):
     monkeypatch.setattr(rig.backend, "rows", rows)
 
 
-def test_a_step_that_breaks_once_costs_nobody_anything() -> None:
-    """After a failed decode everything in it is computed again, and says what it would have said."""
+def test_a_step_that_breaks_once_costs_no_request_anything() -> None:
+    """After a failed decode everything in it is computed again, and its text is unchanged."""
     rig = Rig()
     prompts = [p for p in ([i, i + 1] for i in range(80)) if EOG not in continuation(p, 12)][:3]
     rig.step(*(submit(i, prompt, max_tokens=12) for i, prompt in enumerate(prompts)))
@@ -228,7 +228,7 @@ def test_a_step_that_breaks_once_costs_nobody_anything() -> None:
 REPEATING = next(p for p in ([i, i + 1, i + 2] for i in range(90)) if EOG not in continuation(p, 40))
 
 
-def test_what_is_guessed_right_takes_fewer_steps_and_says_the_same() -> None:
+def test_right_drafts_take_fewer_steps_and_change_no_token() -> None:
     steps, texts = {}, {}
     for price in (0.0, 1.0):
         rig = Rig(price=price)
@@ -240,8 +240,8 @@ def test_what_is_guessed_right_takes_fewer_steps_and_says_the_same() -> None:
     assert steps[0.0] < 0.8 * steps[1.0]
 
 
-def test_guesses_are_computed_only_where_nothing_is_given_up_for_them() -> None:
-    """With no cell to spare, a prefix that is kept stays kept, and nobody is paused."""
+def test_drafts_are_computed_only_where_nothing_is_evicted_for_them() -> None:
+    """With no cell to spare, a prefix that is kept stays kept, and no sequence is paused."""
     rig = Rig(cells=len(REPEATING) + 40 + 20, parallel=2, price=0.0)
     rig.step(submit(1, [*range(20)], max_tokens=1))
     assert rig.scheduler.cache.kept
@@ -252,7 +252,7 @@ def test_guesses_are_computed_only_where_nothing_is_given_up_for_them() -> None:
     assert rig.scheduler.cache.match("org", np.arange(20, dtype=np.int32)).resident == 20
 
 
-def test_a_step_that_only_guesses_made_too_large_costs_nobody_anything(monkeypatch) -> None:
+def test_a_step_that_only_drafts_made_too_large_costs_no_request_anything(monkeypatch) -> None:
     rig = Rig(price=0.0, parallel=1, slots=2)
     refused: list[Plan] = []
     start = rig.backend.start
@@ -272,7 +272,7 @@ def test_a_step_that_only_guesses_made_too_large_costs_nobody_anything(monkeypat
 
 
 @pytest.mark.parametrize("place", range(0, 45, 3))
-def test_numbers_that_overflow_behind_a_guess_lose_no_word(monkeypatch, place) -> None:
+def test_an_overflow_after_a_draft_loses_no_token(monkeypatch, place) -> None:
     """A row that is not a distribution, wherever in a draft, is computed again; what came before it stays."""
     rig = Rig(price=0.0)
     rig.step(submit(1, REPEATING, max_tokens=40), submit(2, REPEATING[::-1], max_tokens=1000))
@@ -289,7 +289,7 @@ def test_numbers_that_overflow_behind_a_guess_lose_no_word(monkeypatch, place) -
 
 
 def test_a_sequence_that_breaks_alone_fails() -> None:
-    """Who breaks a step without company ends as `failed`; what waits is served."""
+    """A sequence that breaks a step alone ends as `failed`; those that wait are served."""
     rig = Rig(parallel=1, slots=2)
     rig.step(submit(1, [1, 2, 3], max_tokens=50), submit(2, [4, 5, 6], max_tokens=5))
     rig.faults = ["broken"]
@@ -301,8 +301,8 @@ def test_a_sequence_that_breaks_alone_fails() -> None:
     assert rig.text[2] == said([4, 5, 6], 5)
 
 
-def test_numbers_that_overflow_cost_the_one_that_brought_them(monkeypatch) -> None:
-    """NaN spreads to everyone in the step; the culprit is found, the others say what they would have said."""
+def test_an_overflow_costs_the_sequence_that_caused_it(monkeypatch) -> None:
+    """NaN spreads to every sequence of the step; the culprit is found, the text of the others is unchanged."""
     rig = Rig()
     prompts = [p for p in ([i, i + 1] for i in range(80)) if not {EOG, 94} & set(continuation(p, 12))][:3]
     rig.step(*(submit(i, prompt, max_tokens=12) for i, prompt in enumerate(prompts)))
@@ -317,7 +317,7 @@ def test_numbers_that_overflow_cost_the_one_that_brought_them(monkeypatch) -> No
 
 
 def test_cells_that_do_not_exist_end_no_request() -> None:
-    """When the cache holds less than the books say, requests take turns instead of planning for ever."""
+    """When the cache holds fewer cells than are accounted for, requests take turns instead of planning for ever."""
     rig = Rig(cells=100, n_ctx=60, parallel=4)
     rig.backend.cells = 50
     prompts = [[i, *range(20)] for i in range(30, 34)]
@@ -489,7 +489,7 @@ def test_no_workload_loses_a_request_a_cell_or_a_token(
 
 
 def test_check_notices_a_lost_slot() -> None:
-    """The integrity check is able to fail: a slot that nobody owns is an error."""
+    """The integrity check is able to fail: a slot without an owner is an error."""
     rig = Rig()
     rig.scheduler._slots._free.pop()
 

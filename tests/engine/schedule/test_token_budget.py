@@ -9,7 +9,7 @@ from b3node.engine.schedule.token_budget import (
 
 
 def taught(*, base, per_token, gap=0.15, largest=512):
-    """A governor that has seen steps of a machine with these costs."""
+    """A token budget that has seen steps of a machine with these costs."""
     token_budget = TokenBudget(gap=gap, largest=largest)
     for _ in range(20):
         token_budget.observe(MeasuredStep(0, 1, base))
@@ -18,7 +18,7 @@ def taught(*, base, per_token, gap=0.15, largest=512):
 
 
 def test_prompt_tokens_fill_the_gap_that_streams_allow() -> None:
-    """Beside running streams a step takes as much prompt as keeps their gap."""
+    """While streams run a step takes as much prompt as keeps their gap."""
     token_budget = taught(base=0.03, per_token=0.002)
 
     assert 55 <= token_budget.allowance(streams=4) <= 60
@@ -55,7 +55,7 @@ def test_an_unknown_machine_is_tried_gently() -> None:
 
 
 def test_a_crowd_leaves_a_prompt_as_much_as_a_single_stream() -> None:
-    """What streams cost each other is not taken from prompts, whether a crowd has been there or is."""
+    """The cost of streams to each other is not taken from prompts, during a crowd and after it."""
     token_budget = taught(base=0.01, per_token=0.002)
     before = token_budget.allowance(streams=1)
     for _ in range(50):
