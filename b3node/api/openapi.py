@@ -20,7 +20,7 @@ from b3node.api.models import ModelList
 from b3node.api.probes import HEALTHZ, READYZ, Alive
 from b3node.api.request_schema import REQUEST_SCHEMAS
 from b3node.contract.events import Event
-from b3node.contract.json_schema import JsonSchema
+from b3node.contract.json_schema import PublishedSchema
 from b3node.contract.response import ErrorBody, Response
 from b3node.errors import HTTP
 from b3node.service.health import Readiness
@@ -43,8 +43,8 @@ _REFUSALS: Final = {
 _EXTRA_HEADERS: Final = {405: ("Allow",), 503: ("Retry-After",)}
 
 
-def document() -> JsonSchema:
-    """The whole document, as JSON values."""
+def document() -> PublishedSchema:
+    """Returns the whole document, as JSON values."""
     return {
         "openapi": "3.1.0",
         "info": {
@@ -60,7 +60,7 @@ def document() -> JsonSchema:
 
 
 def openapi_route() -> HTTPRouteHandler:
-    """Litestar's handler; the document is made once, when it is first asked for: that takes some 15 ms."""
+    """Returns Litestar's handler; the document is made once, at the first request: that takes some 15 ms."""
     body = cache(lambda: msgspec.json.encode(document()))
 
     @HTTPRouteHandler(PATH, http_method=[HttpMethod.GET, HttpMethod.HEAD], name="openapi")
@@ -70,18 +70,18 @@ def openapi_route() -> HTTPRouteHandler:
     return openapi
 
 
-def _ref(name: str, kind: str = "schemas") -> JsonSchema:
+def _ref(name: str, kind: str = "schemas") -> PublishedSchema:
     return {"$ref": f"#/components/{kind}/{name}"}
 
 
-def _schemas() -> JsonSchema:
+def _schemas() -> PublishedSchema:
     types = [Response, ErrorBody, ModelList, Alive, Readiness]
     _, answers = msgspec.json.schema_components(types, ref_template=_REF)
     (event,), events = msgspec.json.schema_components([Event], ref_template=_REF)
     return {**REQUEST_SCHEMAS, **answers, **events, "StreamEvent": event}
 
 
-def _headers() -> JsonSchema:
+def _headers() -> PublishedSchema:
     return {
         "x-request-id": {
             "description": "The id of this answer, new for each; a client's own is ignored.",
@@ -105,20 +105,20 @@ def _headers() -> JsonSchema:
     }
 
 
-def _common(*more: str) -> JsonSchema:
+def _common(*more: str) -> PublishedSchema:
     return {name: _ref(name, "headers") for name in ("x-request-id", "Server-Timing", *more)}
 
 
-def _json(schema: JsonSchema) -> JsonSchema:
+def _json(schema: PublishedSchema) -> PublishedSchema:
     return {"application/json": {"schema": schema}}
 
 
-def _failures() -> JsonSchema:
-    """One answer a status: the error body, and which codes come with it."""
+def _failures() -> PublishedSchema:
+    """Returns one answer a status: the error body, and the codes that come with it."""
     return {f"Error{status}": _failure(status, text) for status, text in _REFUSALS.items()}
 
 
-def _failure(status: int, text: str) -> JsonSchema:
+def _failure(status: int, text: str) -> PublishedSchema:
     codes = ", ".join(f"`{code}`" for code, (of, _) in HTTP.items() if of == status)
     return {
         "description": f"{text} Codes: {codes}.",
@@ -127,7 +127,7 @@ def _failure(status: int, text: str) -> JsonSchema:
     }
 
 
-def _paths() -> JsonSchema:
+def _paths() -> PublishedSchema:
     return {
         **{path: _endpoint(path) for path in responses.PATHS},
         **{path: _list(path) for path in models.PATHS},
@@ -137,10 +137,11 @@ def _paths() -> JsonSchema:
     }
 
 
-def _endpoint(path: str) -> JsonSchema:
+def _endpoint(path: str) -> PublishedSchema:
     answer = {
         "description": "The response, or with `stream: true` its events: each is one `StreamEvent` behind "
-        "`data: `, the last one `response.completed`, `response.incomplete`, or `response.failed` and `error`. "
+        "`data: `, the last one `response.completed`, `response.incomplete`, "
+        "or `response.failed` and `error`. "
         "The head comes with the first generated token.",
         "headers": _common(),
         "content": {
@@ -148,7 +149,7 @@ def _endpoint(path: str) -> JsonSchema:
             "text/event-stream": {"schema": {"type": "string"}, "x-event-schema": _ref("StreamEvent")},
         },
     }
-    operation: JsonSchema = {
+    operation: PublishedSchema = {
         "operationId": "createResponse" if path == responses.PATHS[0] else "createResponseAlias",
         "summary": "Create a response.",
         "requestBody": {"required": True, "content": _json(_ref("CreateResponse"))},
@@ -157,22 +158,24 @@ def _endpoint(path: str) -> JsonSchema:
     return {"post": operation}
 
 
-def _error(status: int) -> JsonSchema:
+def _error(status: int) -> PublishedSchema:
     return _ref(f"Error{status}", "responses")
 
 
-def _list(path: str) -> JsonSchema:
+def _list(path: str) -> PublishedSchema:
     name = "listModels" if path == models.PATHS[0] else "listModelsAlias"
     return _get(name, "The served models, whatever their state.", _ref("ModelList"))
 
 
-def _get(name: str, summary: str, schema: JsonSchema, more: JsonSchema | None = None) -> JsonSchema:
+def _get(
+    name: str, summary: str, schema: PublishedSchema, more: PublishedSchema | None = None
+) -> PublishedSchema:
     answer = {"description": summary, "headers": _common(), "content": _json(schema)}
     answers = {"200": answer, **{str(status): _error(status) for status in (403, 405, 500)}, **(more or {})}
     return {"get": {"operationId": name, "summary": summary, "responses": answers}}
 
 
-def _readyz() -> JsonSchema:
+def _readyz() -> PublishedSchema:
     unready = {
         "description": "A model does not decode, or the node is shutting down.",
         "headers": _common("Retry-After"),

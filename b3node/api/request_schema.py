@@ -1,9 +1,9 @@
 """The request body as JSON Schema 2020-12, for the OpenAPI document.
 
 Parameters come from the table of `contract.parameters`; the components that they refer to are written here.
-`contract.decode` judges requests, by hand and with paths; a test holds both against each other. null is unset for
-every optional parameter, so each of those is nullable. Rules between parts (outputs that belong to calls, a choice
-that names a tool) are beyond it.
+`contract.decode` judges requests, by hand and with paths; a test holds both against each other. null is unset
+for every optional parameter, so each of those is nullable. Rules between parts (outputs that belong to calls,
+a choice that names a tool) are beyond it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 from b3node.contract.items import MAX_PARTS
 from b3node.contract.json_schema import (
     IGNORED,
-    JsonSchema,
+    PublishedSchema,
     any_of,
     array,
     boolean,
@@ -26,11 +26,11 @@ from b3node.contract.parameters import NAME_PATTERN, PARAMETERS
 
 _IMAGE_URL: Final = "^(https://|data:image/(png|jpeg|jpg|webp|gif);base64,)"
 
-_ANY_OBJECT: Final[JsonSchema] = {"type": "object"}
+_ANY_OBJECT: Final[PublishedSchema] = {"type": "object"}
 
 _BREAKPOINT: Final = record({"mode": choice("explicit")}, description=IGNORED)
 
-_PARTS: Final[dict[str, JsonSchema]] = {
+_PARTS: Final[dict[str, PublishedSchema]] = {
     "InputText": record(
         {"type": choice("input_text"), "text": string(), "prompt_cache_breakpoint": _BREAKPOINT},
         "type",
@@ -64,11 +64,11 @@ _PARTS: Final[dict[str, JsonSchema]] = {
 }
 
 
-def _text_or(*parts: str) -> JsonSchema:
+def _text_or(*parts: str) -> PublishedSchema:
     return any_of(string(), array(any_of(*map(reference, parts)), maxItems=MAX_PARTS))
 
 
-def _message(roles: tuple[str, ...], *parts: str) -> JsonSchema:
+def _message(roles: tuple[str, ...], *parts: str) -> PublishedSchema:
     return record(
         {
             "type": choice("message"),
@@ -83,7 +83,7 @@ def _message(roles: tuple[str, ...], *parts: str) -> JsonSchema:
     )
 
 
-_ITEMS: Final[dict[str, JsonSchema]] = {
+_ITEMS: Final[dict[str, PublishedSchema]] = {
     "UserMessage": _message(("user",), "InputText", "InputImage"),
     "SystemMessage": _message(("system", "developer"), "InputText"),
     "AssistantMessage": _message(("assistant",), "PastText", "PastRefusal"),
@@ -153,7 +153,7 @@ _REQUEST: Final = record(
     additionalProperties=False,
 )
 
-REQUEST_SCHEMAS: Final[dict[str, JsonSchema]] = {
+REQUEST_SCHEMAS: Final[dict[str, PublishedSchema]] = {
     "CreateResponse": _REQUEST,
     "FunctionTool": _TOOL,
     **_ITEMS,

@@ -4,9 +4,9 @@ Order of judgement, so that a body always gets the same answer:
 
 1. the body is not sound JSON, or not an object: `invalid_request` (see `strict_json`);
 2. anything in it is refused by design: one `unsupported_parameter` for all of it (see `refused`);
-3. a value has the wrong type, is out of range or missing: `invalid_request` for the first one, parameters in the
-   order of `parameters.READ_ORDER`, items and tools by position; a tool choice without its tool counts as a
-   wrong value;
+3. a value has the wrong type, is out of range or missing: `invalid_request` for the first one, parameters in
+   the order of `parameters.READ_ORDER`, items and tools by position; a tool choice without its tool counts as
+   a wrong value;
 4. the items do not fit together: an output without its call, too many images, nothing to answer.
 
 Parameters that the contract accepts and ignores are still held to their types, then forgotten. Model names,

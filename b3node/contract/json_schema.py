@@ -2,57 +2,60 @@
 
 from __future__ import annotations
 
-JsonSchema = dict[str, object]
+PublishedSchema = dict[str, object]
 """One schema as JSON values."""
 
 IGNORED = "Accepted and ignored."
 """Description of fields that are held to their type and have no effect."""
 
 
-def nullable(schema: JsonSchema) -> JsonSchema:
+def nullable(schema: PublishedSchema) -> PublishedSchema:
     """Returns a schema that also takes null."""
     if "type" not in schema:
         return {"anyOf": [schema, {"type": "null"}]}
     if schema["type"] == "null":
         return schema
-    null: JsonSchema = {"type": [schema["type"], "null"]}
+    null: PublishedSchema = {"type": [schema["type"], "null"]}
     values = schema.get("enum")
     if isinstance(values, list):
         null["enum"] = [*values, None]
     return {**schema, **null}
 
 
-def reference(name: str) -> JsonSchema:
+def reference(name: str) -> PublishedSchema:
     """Returns a reference to the component `name` of the OpenAPI document."""
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-def string(**more: object) -> JsonSchema:
+def string(**more: object) -> PublishedSchema:
     """Returns the schema of a string, with the keywords `more`."""
     return {"type": "string", **more}
 
 
-def boolean(**more: object) -> JsonSchema:
+def boolean(**more: object) -> PublishedSchema:
     """Returns the schema of a boolean, with the keywords `more`."""
     return {"type": "boolean", **more}
 
 
-def choice(*values: str, **more: object) -> JsonSchema:
+def choice(*values: str, **more: object) -> PublishedSchema:
     """Returns the schema of a string that is one of `values`."""
     return {"type": "string", "enum": list(values), **more}
 
 
-def array(items: JsonSchema, **more: object) -> JsonSchema:
+def array(items: PublishedSchema, **more: object) -> PublishedSchema:
     """Returns the schema of an array whose elements match `items`."""
     return {"type": "array", "items": items, **more}
 
 
-def any_of(*schemas: JsonSchema) -> JsonSchema:
+def any_of(*schemas: PublishedSchema) -> PublishedSchema:
     """Returns a schema that takes a value if one of `schemas` does."""
     return {"anyOf": list(schemas)}
 
 
-def record(properties: dict[str, JsonSchema], *required: str, **more: object) -> JsonSchema:
-    """Returns the schema of an object; members outside `required` may be null, unnamed members are ignored."""
+def record(properties: dict[str, PublishedSchema], *required: str, **more: object) -> PublishedSchema:
+    """Returns the schema of an object.
+
+    Members outside `required` may be null; members without a name here are ignored.
+    """
     members = {name: schema if name in required else nullable(schema) for name, schema in properties.items()}
     return {"type": "object", "properties": members, "required": list(required), **more}

@@ -1,11 +1,11 @@
 """Table of all request parameters: one row defines how a parameter is read, refused and published.
 
 `decode` reads requests with it, `refused` finds with it what the node does not do, and `api.request_schema`
-publishes it. The rows stand in the order of the OpenAPI document. `READ_ORDER` is the order in which values are
-judged, so that a body with several faults always gets the same answer.
+publishes it. The rows stand in the order of the OpenAPI document. `READ_ORDER` is the order in which values
+are judged, so that a body with several faults always gets the same answer.
 
-A value that fails its reader is `invalid_request`. A reader's bounds and the row's schema are made from the same
-constants; a test holds both against each other.
+A value that fails its reader is `invalid_request`. A reader's bounds and the row's schema are made from the
+same constants; a test holds both against each other.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from b3node.contract.fields import Fields, invalid, mistyped, needed
 from b3node.contract.items import MAX_ITEMS, read_input
 from b3node.contract.json_schema import (
     IGNORED,
-    JsonSchema,
+    PublishedSchema,
     any_of,
     array,
     boolean,
@@ -97,7 +97,7 @@ class Parameter(msgspec.Struct, frozen=True, kw_only=True):
     doc: str
     """One line for readers of this table; it is not published."""
     support: Support
-    schema: JsonSchema
+    schema: PublishedSchema
     """JSON Schema of a value that is not null."""
     read: Reader
     find_refused: Finder = unsupported.nothing
@@ -233,7 +233,7 @@ def _label(name: str, *, doc: str) -> Parameter:
 
 def _ignored(
     name: str,
-    schema: JsonSchema,
+    schema: PublishedSchema,
     check: Callable[[Fields], object],
     *,
     doc: str,

@@ -1,9 +1,9 @@
 """Refusal of the things that the node does not do: found all at once, and listed in one message.
 
-A client that learns of one entry per try gives up before the last. So `survey` walks the whole request first, in
-the order in which it was written, and lists every entry. It runs before the typed readers, so a request with both
-faults is always `unsupported_parameter`. Which values are refused is in the table of `parameters`; a name that is
-not in the table is refused too.
+A client that learns of one entry per try gives up before the last. So `survey` walks the whole request first,
+in the order in which it was written, and lists every entry. It runs before the typed readers, so a request
+with both faults is always `unsupported_parameter`. Which values are refused is in the table of `parameters`;
+a name that is not in the table is refused too.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _unknown(name: str) -> RefusedEntry:
 
 
 def refusal_of(entries: list[RefusedEntry], lead: str = "Not supported on this node:") -> Refusal:
-    """Returns one `unsupported_parameter` for all `entries`, at least one; `param` is the first one's path."""
+    """Returns one `unsupported_parameter` for all `entries`, at least one; `param` is the first path."""
     text = f"{lead} {_listed(entries)}."
     for advice in dict.fromkeys(entry.advice for entry in entries if entry.advice):
         if len(text) + 1 + len(advice) <= MAX_MESSAGE:

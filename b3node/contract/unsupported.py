@@ -1,13 +1,13 @@
 """Finders of refused entries: one function for each parameter that has refused values.
 
-The node keeps nothing between requests and runs nothing but function calls, so parameters, tools, items and parts
-that need more are refused, not ignored (contract page; contract decisions, "Requests"). A finder takes a
-parameter's value and path. It reads loosely: a value of the wrong shape is left to the typed readers, which come
-after it.
+The node keeps nothing between requests and runs nothing but function calls, so parameters, tools, items and
+parts that need more are refused, not ignored (contract page; contract decisions, "Requests"). A finder takes
+a parameter's value and path. It reads loosely: a value of the wrong shape is left to the typed readers, which
+come after it.
 
-The line to `invalid_request`: a kind of tool, item or part that the contract does not have, and a feature that it
-has only switched off (null or false alone) are refused here. A word outside an enum that offers a choice
-(`reasoning.effort`, `detail`, ...) is an invalid value and left to the readers.
+The line to `invalid_request`: a kind of tool, item or part that the contract does not have, and a feature
+that it has only switched off (null or false alone) are refused here. A word outside an enum that offers a
+choice (`reasoning.effort`, `detail`, ...) is an invalid value and left to the readers.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ class Composer:
         return self._apply(Opening())
 
     def feed(self, delta: Delta) -> list[Event]:
-        """Returns the events of one delta: one if it extends the open item, more if an item opens or closes."""
+        """Returns the events of one delta: one if it extends the open item, else several."""
         if isinstance(delta, self._extending):  # nearly every delta
             return [self._open[0].extend(delta.text)]
         return self._apply(delta)

@@ -1,8 +1,8 @@
 """Events back to the response that they describe: the body of an answer without streaming.
 
-The output is rebuilt event by event, as a client's accumulator does it, and not taken from the last event; that the
-two agree is a property of the composer, and tested as such. Values that are unknown before the end (status, usage,
-times, the extension) are the last event's.
+The output is rebuilt event by event, as a client's accumulator does it, and not taken from the last event;
+that the two agree is a property of the composer, and tested as such. Values that are unknown before the end
+(status, usage, times, the extension) are the last event's.
 """
 
 from __future__ import annotations

@@ -22,8 +22,8 @@ from b3node.contract.response import (
 def begin(request: Request, *, response_id: str, created_at: int) -> Response:
     """Returns the snapshot that a response starts from.
 
-    Sampling values are the ones in effect (1.0 when unset), all others are the request's; `service_tier` is always
-    "default", since there is one.
+    Sampling values are the ones in effect (1.0 when unset), all others are the request's; `service_tier` is
+    always "default", since there is one.
 
     Args:
         request: the decoded request.

@@ -1,8 +1,9 @@
 """The open item of a response: the events that open, extend and close it.
 
-There are two families. A message and a reasoning item have one content part, which opens and closes inside the
-item; a call has its arguments directly. Every event takes the next sequence number from the response's own
-counter at the moment it is made, so an open item must make its events in the order in which they are sent.
+There are two families. A message and a reasoning item have one content part, which opens and closes inside
+the item; a call has its arguments directly. Every event takes the next sequence number from the response's
+own counter at the moment it is made, so an open item must make its events in the order in which they are
+sent.
 """
 
 from __future__ import annotations

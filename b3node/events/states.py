@@ -1,18 +1,18 @@
 """State machine between a model's output and a client's events: one table of transitions.
 
-A Responses stream has a strict grammar. It starts with two snapshots of the response. Then items follow one after
-another; each is opened, extended and closed before the next opens. It ends with exactly one verdict. Clients
-enforce this: a client library that meets a second item while one is open, a part that was never added or an index
-twice throws the whole answer away.
+A Responses stream has a strict grammar. It starts with two snapshots of the response. Then items follow one
+after another; each is opened, extended and closed before the next opens. It ends with exactly one verdict.
+Clients enforce this: a client library that meets a second item while one is open, a part that was never added
+or an index twice throws the whole answer away.
 
-The parser's deltas know nothing of that. They only say "more text", "more reasoning", "a call starts". This module
-decides, for each state and each kind of input, which actions are due and which state follows. `TABLE` is the whole
-decision: the composer looks up, performs, moves on, and has no other `if` about order. The diagram in
-docs/parsing.md is generated from the same table, and a test compares them.
+The parser's deltas know nothing of that. They only say "more text", "more reasoning", "a call starts". This
+module decides, for each state and each kind of input, which actions are due and which state follows. `TABLE`
+is the whole decision: the composer looks up, performs, moves on, and has no other `if` about order. The
+diagram in docs/parsing.md is generated from the same table, and a test compares them.
 
-The states. At most one item is open. So a state names the open item, and whether the client already has an answer:
-a message or a call. It must, because agent loops that receive a completed response without either ask again, up to
-their turn limit. Hence:
+The states. At most one item is open. So a state names the open item, and whether the client already has an
+answer: a message or a call. It must, because agent loops that receive a completed response without either ask
+again, up to their turn limit. Hence:
 
 - NEW: nothing was sent.
 - STARTED: the snapshots were sent; there is no item yet.
@@ -24,16 +24,16 @@ their turn limit. Hence:
 - ANSWERED_REASONING: a reasoning item is open and there is an answer already.
 - ENDED: the verdict was sent.
 
-The outcomes. Completed closes the open item as `completed`. Incomplete closes it as `incomplete`, with the partial
-value; items that were closed before stay as they are, since the client has seen them. Failed closes nothing: the
-verdict's response shows the open item as `incomplete`, and the stream's last event is the error.
+The outcomes. Completed closes the open item as `completed`. Incomplete closes it as `incomplete`, with the
+partial value; items that were closed before stay as they are, since the client has seen them. Failed closes
+nothing: the verdict's response shows the open item as `incomplete`, and the stream's last event is the error.
 
 Not in the table, and so a bug of the caller (`OutOfOrder`): arguments outside a call; anything but arguments
 and its end inside one; a completion while a call is open, since a completed call has whole arguments, so a
 model that stops in the middle of one has to end as Incomplete or Failed; anything after an outcome.
 
-This module does not know how events are built (`open_items`), how they are written (`contract`), or where deltas
-come from.
+This module does not know how events are built (`open_items`), how they are written (`contract`), or where
+deltas come from.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from b3node.parse.deltas import CallArguments, CallEnd, CallStart, Delta, Extend
 
 
 class OutOfOrder(RuntimeError):  # noqa: N818 - named for the condition
-    """Input that the state does not take, or a fold of an incomplete stream: a bug, never a client's fault."""
+    """Input that the state does not take, or a fold of an incomplete stream: a bug of the caller."""
 
 
 class Opening(msgspec.Struct, frozen=True):

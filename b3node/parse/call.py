@@ -15,7 +15,7 @@ from b3node.parse.utf8 import Utf8Decoder
 MAX_DEPTH: Final = 64
 """Nesting of arrays and objects in arguments: the depth that the contract accepts of JSON."""
 
-ArgumentsJudge = Callable[[str, str], bool]
+CallCheck = Callable[[str, str], bool]
 """Returns whether arguments (JSON text) match the schema of the function that is named first."""
 
 encode = msgspec.json.Encoder().encode
@@ -74,7 +74,7 @@ class OpenCall(JsonText):
     """
 
     def __init__(
-        self, source: Source, tools: Mapping[str, FunctionTool], judge: ArgumentsJudge, out: list[Delta]
+        self, source: Source, tools: Mapping[str, FunctionTool], judge: CallCheck, out: list[Delta]
     ) -> None:
         super().__init__()
         self._source, self._tools, self._judge = source, tools, judge

@@ -8,7 +8,7 @@ from typing import Literal
 from b3node.contract.request import FunctionTool
 from b3node.dialects.dialect import PLAIN, Calls
 from b3node.dialects.outline import Reading
-from b3node.parse.call import ArgumentsJudge
+from b3node.parse.call import CallCheck
 from b3node.parse.channels import Channels, Piece
 from b3node.parse.deltas import Delta, ReasoningDelta, TextDelta
 from b3node.parse.parser import Parser, TextParser
@@ -17,7 +17,7 @@ from b3node.parse.utf8 import Utf8Decoder
 from b3node.parse.views import call_head, spellings
 
 
-def parser_of(reading: Reading, tools: Sequence[FunctionTool], judge: ArgumentsJudge) -> Parser:
+def parser_of(reading: Reading, tools: Sequence[FunctionTool], judge: CallCheck) -> Parser:
     """Returns the parser of one answer.
 
     Args:
@@ -35,7 +35,7 @@ def parser_of(reading: Reading, tools: Sequence[FunctionTool], judge: ArgumentsJ
 class AnswerParser:
     """A `Parser` of channels and calls."""
 
-    def __init__(self, reading: Reading, tools: Sequence[FunctionTool], judge: ArgumentsJudge) -> None:
+    def __init__(self, reading: Reading, tools: Sequence[FunctionTool], judge: CallCheck) -> None:
         self._reading, self._judge = reading, judge
         self._tools = {tool.name: tool for tool in tools}
         self._channels = Channels(reading)

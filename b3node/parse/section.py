@@ -29,7 +29,7 @@ from b3node.dialects.dialect import (
     QuotedArguments,
     TaggedArguments,
 )
-from b3node.parse.call import ArgumentsJudge, OpenCall
+from b3node.parse.call import CallCheck, OpenCall
 from b3node.parse.deltas import Delta
 from b3node.parse.literals import END, keyword_arguments, quoted_arguments
 from b3node.parse.markers import MarkerSet, marked, spelled
@@ -104,7 +104,7 @@ class SectionOutcome(enum.Enum):
 class Section:
     """Reads calls until the section is over."""
 
-    def __init__(self, how: CallSpelling, tools: Mapping[str, FunctionTool], judge: ArgumentsJudge) -> None:
+    def __init__(self, how: CallSpelling, tools: Mapping[str, FunctionTool], judge: CallCheck) -> None:
         self._how, self._tools, self._judge = how, tools, judge
         self._source = Source(how.texts)
         self._out: list[Delta] = []

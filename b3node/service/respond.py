@@ -27,7 +27,7 @@ from b3node.errors import Refusal, busy
 from b3node.events.fold import Fold
 from b3node.events.initial_response import begin
 from b3node.ids import new_response_id
-from b3node.parse.call import ArgumentsJudge
+from b3node.parse.call import CallCheck
 from b3node.parse.reader import parser_of
 from b3node.prompt.prepared import Prepared
 from b3node.service import log
@@ -185,7 +185,7 @@ def _output_processor(node: Node, record: Record, request: Request, prepared: Pr
     return OutputProcessor(node, record, initial, parser, prompt_tokens=prepared.prompt_tokens)
 
 
-def _judge(tools: Sequence[FunctionTool]) -> ArgumentsJudge:
+def _judge(tools: Sequence[FunctionTool]) -> CallCheck:
     """Returns the judge of a request's calls."""
     if not tools:
         return lambda *_: False
