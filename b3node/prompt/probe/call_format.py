@@ -1,13 +1,13 @@
-r"""How a template spells calls, read off what it wrote.
+r"""The spelling of calls in a template, read off its output.
 
-One call with a text and a number, and three calls in a row, are written by the template; what stands around the
-known words is all there is to know. Cut at the words, a turn of calls is
+The template writes one call with a text and a number, and three calls in a row; the text around the known
+words shows the spelling. Cut at the words, a turn of calls is
 
     BEFORE name TO_KEY key TO_VALUE value AFTER name TO_KEY key ... value END
 
-and each kind of body and of arguments leaves its own traces in these: `{"` before a key and `":"` behind it is
-JSON, a key that comes again behind the value is an element named after it, and so on. Ids and indices, which
-differ from call to call, become holes. What fits no kind is not guessed: there is no dialect then.
+and each kind of body and of arguments leaves its own traces in these: `{"` before a key and `":"` after it is
+JSON, a key that comes again after the value is an element named after it, and so on. Ids and indices, which
+differ from call to call, become holes. A spelling that fits no kind is not guessed: there is no dialect then.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from b3node.prompt.probe.literals import common_head, markers, split_literal
 from b3node.prompt.probe.samples import ANSWER, KEY, NAME, NUMBER, NUMBER_KEY, VALUE, Samples
 
 _ID, _INDEX = "\ue000", "\ue001"
-"""Stand for holes in literals."""
+"""Placeholders of holes in literals."""
 _IDS: Final = re.compile(r"call0000\d")
 _CALL: Final = re.compile(f"(.*?){NAME}(.*?){KEY}(.*?){VALUE}", re.DOTALL)
 _OBJECT: Final = re.compile(
@@ -50,24 +50,34 @@ _NOTHING: Final = re.compile(r"\Z(?!)")
 
 
 class _Pieces(msgspec.Struct, frozen=True):
-    """Literals of a turn, holes marked. `middle` stands between two calls, None if there is one at most."""
+    """Literals of a turn of calls, with placeholders for holes."""
 
     before: str
+    """Before the first name."""
     to_key: str
+    """Between a name and its first argument's name."""
     to_value: str
+    """Between that and its value, a text."""
     middle: str | None
+    """Between the last value of a call and the name of the next; None if there is one call at most."""
     end: str
+    """After the last value."""
     to_number_key: str
+    """Between the text and the second argument's name."""
     to_number: str
+    """Between that and its value, a number."""
     first: int
+    """The first index, if there are indices."""
 
 
-def read_call_format(samples: Samples, thought: Span | None) -> Calls | None:
-    """The spelling of calls in a template's own words; None if it writes none, or in no way that is known here.
+def read_call_format(samples: Samples, thinking: Span | None) -> Calls | None:
+    """Returns the spelling of calls in a template; None if it writes none, or in no kind that is known here.
 
-    `thought` is how it spells thoughts: some write an empty one before a call.
+    Args:
+        samples: the template's.
+        thinking: its markers of thinking: some templates write an empty span before a call.
     """
-    pieces = _pieces(samples, thought)
+    pieces = _pieces(samples, thinking)
     found = _body(pieces, samples) if pieces else None
     if pieces is None or found is None:
         return None
@@ -87,18 +97,18 @@ def read_call_format(samples: Samples, thought: Span | None) -> Calls | None:
 
 
 def _pattern(literal: str, first: int) -> Pattern:
-    """A literal with marked holes as a pattern."""
+    """Returns a literal with placeholders as a pattern."""
     holes = {_ID: Hole("id"), _INDEX: Hole("index", first)}
     return tuple(holes.get(part, part) for part in re.split(f"([{_ID}{_INDEX}])", literal) if part)
 
 
-# ------------------------------------------------------------------------------------------------------- the cuts
+# ----------------------------------------------------------------------------------------------- the cuts
 
 
-def _pieces(samples: Samples, thought: Span | None) -> _Pieces | None:
-    one = _turn(samples, thought, {KEY: VALUE, NUMBER_KEY: NUMBER})
+def _pieces(samples: Samples, thinking: Span | None) -> _Pieces | None:
+    one = _turn(samples, thinking, {KEY: VALUE, NUMBER_KEY: NUMBER})
     count = 3 if samples.capabilities.parallel else 1
-    many = _turn(samples, thought, *(dict[str, object]({KEY: VALUE}) for _ in range(count)))
+    many = _turn(samples, thinking, *(dict[str, object]({KEY: VALUE}) for _ in range(count)))
     number = re.search(f"{VALUE}(.*?){NUMBER_KEY}(.*?){NUMBER}", one, re.DOTALL)
     calls = [_restated(*found.groups()) for found in _CALL.finditer(many)]
     if number is None or len(calls) != count:
@@ -110,34 +120,34 @@ def _pieces(samples: Samples, thought: Span | None) -> _Pieces | None:
     return _Pieces(before, to_key, to_values[0], middle, end, number[1], number[2], first or also_first)
 
 
-def _turn(samples: Samples, thought: Span | None, *arguments: dict[str, object]) -> str:
-    """A turn of calls from its first character to its last, without the turn's own frame and an empty thought."""
+def _turn(samples: Samples, thinking: Span | None, *arguments: dict[str, object]) -> str:
+    """Returns a turn of calls without the frame of the turn and without empty thinking."""
     written = samples.calls(*arguments)
     answers = samples.answer(), samples.answer_and_more()
     head = common_head(answers[0], written)
     frame = [*markers(head), *(end for answer in answers for end in _ends(answer.partition(ANSWER)[2]))]
     body = _IDS.sub(_ID, written[len(head) :])
-    if thought:
-        body = re.sub(rf"\A\s*{re.escape(thought.open)}\s*{re.escape(thought.close)}", "", body)
+    if thinking:
+        body = re.sub(rf"\A\s*{re.escape(thinking.open)}\s*{re.escape(thinking.close)}", "", body)
     last = max(body.rfind(str(NUMBER)), body.rfind(VALUE))
     ends = [place for marker in frame if (place := body.find(marker, max(last, 0))) >= 0]
     return body[: min(ends, default=len(body))].strip("\n ")
 
 
 def _ends(after_answer: str) -> list[str]:
-    """What may end a turn: the markers behind an answer, and the first line if that has none."""
+    """Returns the texts that may end a turn: the markers after an answer, its first line if it has none."""
     line = after_answer.strip().partition("\n")[0]
     return markers(after_answer) + ([line] if line and not markers(line) else [])
 
 
 def _restated(before: str, to_key: str, to_value: str) -> tuple[str, str, str]:
-    """A name that is written twice counts where it is written last."""
+    """Moves the cut to the last place of a name that is written twice."""
     first, again, last = to_key.rpartition(NAME)
     return (before + _ID + first.replace(NAME, _ID), last, to_value) if again else (before, to_key, to_value)
 
 
 def _numbered(literals: tuple[str, ...]) -> tuple[str, int]:
-    """The first literal, and a number in it that grows by one with each literal: a hole is put there."""
+    """Returns the first literal and an index: a number that grows by one with each literal becomes a hole."""
     first = literals[0]
     for found in re.finditer(r"\d+", first) if len(literals) > 1 else ():
         ahead = [text[len(text) - (len(first) - found.start()) :] for text in literals]
@@ -147,11 +157,11 @@ def _numbered(literals: tuple[str, ...]) -> tuple[str, int]:
     return first, 0
 
 
-# ------------------------------------------------------------------------------------------------ bodies, arguments
+# -------------------------------------------------------------------------------------- bodies, arguments
 
 
 _BodyMatch = tuple[Body, re.Pattern[str], re.Pattern[str]]
-"""A body, what of it stands at the end of a literal before it, and at the beginning of one behind it."""
+"""A body, and its parts in the literals around it: the end of the one before, the beginning of the next."""
 
 
 def _body(pieces: _Pieces, samples: Samples) -> _BodyMatch | None:
@@ -181,7 +191,7 @@ def _object_body(pieces: _Pieces, between: str, closing: str) -> _BodyMatch | No
 
 
 def _arguments(pieces: _Pieces, samples: Samples) -> tuple[Arguments, str, str] | None:
-    """Arguments, what stands between the name and them, and a regular expression of what ends them."""
+    """Returns the arguments, the text between the name and them, and a regular expression of their end."""
     to_key, to_value, end = pieces.to_key, pieces.to_value, pieces.end
     json = re.search(r'\{\s*"\Z', to_key)
     if json and re.fullmatch(r'"\s*:\s*"', to_value):
@@ -210,12 +220,12 @@ def _tagged(pieces: _Pieces, samples: Samples) -> tuple[Arguments, str, str] | N
     close = close if pieces.end.startswith(close) else parts.close
     named, kind, kind_close = _kind(pieces.to_value, pieces.to_number)
     python = "True" in samples.calls({KEY: {VALUE: [True]}})
-    arguments = TaggedArguments(parts.open, named, close, kind, kind_close, python)  # type: ignore[arg-type]  # one of the kinds
+    arguments = TaggedArguments(parts.open, named, close, kind, kind_close, python)  # type: ignore[arg-type]  # a kind
     return arguments, pieces.to_key[: -len(parts.open)], re.escape(close)
 
 
 def _kind(to_text: str, to_number: str) -> tuple[str, str, str]:
-    """What stands behind a name, what kind of values is told there, and what stands behind that."""
+    """Returns the text after a name, the kind of mark for types ("" for none), and the text after it."""
     for kind, text, numbers in (("flag", "true", ("false",)), ("type", "string", ("number", "integer"))):
         named, found, kind_close = to_text.rpartition(text)
         if found and any(to_number == named + number + kind_close for number in numbers):

@@ -1,4 +1,4 @@
-"""A model's dialect, from its template: read off the template's own words, corrected by the table of families."""
+"""A model's dialect, read off its template's own words and corrected by the table of families."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Learned(msgspec.Struct, frozen=True):
 
 
 def learn(template: ChatTemplate, capabilities: TemplateCapabilities) -> Learned:
-    """Learns the dialect of a template that has these capabilities; it writes about twenty conversations for that."""
+    """Learns the dialect of a template with these capabilities by about twenty short conversations."""
     samples = Samples(template, replace(capabilities, calls=True, results=True))
     thinking = read_thinking_format(samples)
     span = thinking.span if thinking else None
@@ -54,7 +54,7 @@ def learn(template: ChatTemplate, capabilities: TemplateCapabilities) -> Learned
 
 
 def with_tags(learned: Learned) -> Learned:
-    """Returns the same for a vocabulary that has `<think>` and `</think>`: its model thinks, with any template."""
+    """Returns the same for a vocabulary with `<think>` and `</think>`: its model thinks, by any template."""
     if learned.dialect.thought is not None:
         return learned
     return replace(learned, dialect=replace(learned.dialect, thought=_TAGS), thinking=ThinkingFormat(_TAGS))

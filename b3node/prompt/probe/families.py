@@ -1,13 +1,13 @@
-"""What cannot be seen in what a template writes: a table, one row a family.
+"""Table of the facts that a template's output does not show, one row a family.
 
-A row is chosen by what stands in the template's source, all of its `signs`, and never by a model's name. What it
-gives replaces what was found. There are four reasons for a row:
+A row is chosen by its `signs`, all of which stand in the template's source, and never by a model's name. Its
+facts replace those that were found. There are four reasons for a row:
 
-- the template writes no calls of earlier turns, though it tells the model of functions (LFM2, Granite 3.3);
-- the model itself writes otherwise than its template (Harmony puts the recipient behind the channel, Llama begins
-  some calls with a tag);
-- markers are made of several parts with plain words between them (Harmony, Kimi K3, Gemma 4, Muse), whose edges no
-  comparison finds;
+- the template writes no calls of earlier turns, though it lists functions (LFM2, Granite 3.3);
+- the model itself writes otherwise than its template (Harmony puts the recipient after the channel, Llama
+  begins some calls with a tag);
+- markers are made of several parts with plain words between them (Harmony, Kimi K3, Gemma 4, Muse), whose
+  edges no comparison finds;
 - the prompt ends inside a marker, so that a call and an answer begin alike (functionary 3.2, `>>>`).
 """
 
@@ -31,16 +31,18 @@ from b3node.dialects.dialect import (
 
 
 class Family(msgspec.Struct, frozen=True):
-    """A row. `signs` are all in the template's source; with `bare`, calls without any marker were found.
-
-    `dialect` is what is known, None or empty where what was found stands. `trail` and `after` are a `ThinkingFormat`'s.
-    """
+    """One row of the table."""
 
     signs: tuple[str, ...]
+    """Texts that all stand in the template's source."""
     dialect: Dialect
+    """The known parts; None or empty where the found ones stay."""
     bare: bool = False
+    """Whether the row is only for templates whose calls were found to have no marker."""
     trail: str = ""
+    """See `ThinkingFormat`."""
     after: str = ""
+    """See `ThinkingFormat`."""
 
 
 def _json(open_: str, between: str, close: str = "") -> Calls:

@@ -1,10 +1,10 @@
-r"""Cutting literals where they may be cut.
+r"""Cuts literals of a template into the parts that belong to one call.
 
     </call>\n<call>      stands between two calls: where does the end of the first end?
 
-What is written before the first call ends like the middle, what is written after the last begins like it. Equal
-characters alone cut too late or too early (`</call>` and `</calls>` begin alike), so a cut that falls into a
-marker moves to its edge, and white space belongs to neither side.
+The text before the first call ends like this middle, the text after the last begins like it. Equal characters
+alone cut too late or too early (`</call>` and `</calls>` begin alike), so a cut that falls into a marker
+moves to its edge, and white space belongs to neither side.
 """
 
 from __future__ import annotations
@@ -19,15 +19,18 @@ _MARKER: Final = re.compile(r"<[^<>]*>|\[[^\[\]\s]*\]")
 
 
 class SplitLiteral(msgspec.Struct, frozen=True):
-    """A middle, taken apart: what ends the one, what stands between, what begins the other."""
+    """The text between two calls, split."""
 
     close: str
+    """The end of the first."""
     between: str
+    """The separator."""
     open: str
+    """The beginning of the second."""
 
 
 def split_literal(before: str, middle: str, after: str) -> SplitLiteral:
-    """Takes `middle` apart, by what stands `before` the first and `after` the last of what it stands between."""
+    """Splits `middle`, the text between two calls, by the text `before` the first and `after` the last."""
     shared = _shared(before[::-1], middle[::-1])
     begin = _forward(before, len(before) - shared) - len(before) + len(middle)
     begin = max(begin, _forward(middle, len(middle) - shared))
@@ -39,29 +42,29 @@ def split_literal(before: str, middle: str, after: str) -> SplitLiteral:
 
 
 def common_head(*texts: str) -> str:
-    """The beginning that texts share, up to a marker's edge."""
+    """Returns the beginning that texts share, up to a marker's edge."""
     shared = _shared(*texts)
     return texts[0][: min(_back(text, shared) for text in texts)]
 
 
 def markers(text: str) -> list[str]:
-    """What in a literal looks like a special token, or a tag."""
+    """Returns the parts of a literal that look like a special token or a tag."""
     return _MARKER.findall(text)
 
 
 def _shared(*texts: str) -> int:
-    """How many characters texts begin with that are the same in all of them."""
+    """Returns the length of the beginning that all texts share."""
     alike = takewhile(lambda characters: len(set(characters)) == 1, zip(*texts, strict=False))
     return sum(1 for _ in alike)
 
 
 def _forward(text: str, cut: int) -> int:
-    """The end of the marker that `cut` falls into, or `cut`."""
+    """Returns the end of the marker that `cut` falls into, or `cut`."""
     return next((found.end() for found in _MARKER.finditer(text) if found.start() < cut < found.end()), cut)
 
 
 def _back(text: str, cut: int) -> int:
-    """The beginning of the marker that `cut` falls into, also of one that is not closed here, or `cut`."""
+    """Returns the beginning of the marker that `cut` falls into, even if it is not closed here, or `cut`."""
     inside = (found.start() for found in _MARKER.finditer(text) if found.start() < cut < found.end())
     opened = text.rfind("<", 0, cut)
     return next(inside, opened if opened >= 0 and ">" not in text[opened:cut] else cut)

@@ -1,9 +1,9 @@
 """Samples of a template's output around known words: assistant turns of small conversations, cut out.
 
-A spelling can be read only where it stands alone, so each sample is a user's word and one assistant turn after
-it. Some templates write a turn's calls only when results follow; then the sample ends where the first result
-begins. No template contains the words, and the names of arguments are in alphabetical order, because some
-templates sort them.
+A spelling can be read only where it stands alone, so each sample is a user's word and one assistant turn
+after it. Some templates write a turn's calls only when results follow; then the sample ends where the first
+result begins. No template contains the words, and the names of arguments are in alphabetical order, because
+some templates sort them.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Samples:
         return self._first((_USER_TURN, _ANSWER_TURN, _NEXT_TURN), words=(ANSWER,))
 
     def thinking(self) -> str:
-        """Returns a turn with thinking and an answer, or a call if only turns with calls have it; "" if none has."""
+        """Returns a turn with thinking and an answer, or a call if only turns with calls think; or ""."""
         written = self._first((_USER_TURN, AssistantTurn(ANSWER, THINKING)), words=(THINKING, ANSWER))
         if written or not self.capabilities.calls:
             return written
@@ -95,11 +95,11 @@ class Samples:
         return self._first((_USER_TURN, turn), (_USER_TURN, turn, *results), words=(NAME, KEY))
 
     def prompt(self, effort: Effort, further: Mapping[str, object] | None = None) -> str:
-        """Returns the whole prompt for an answer to one user's word, with the effort's and `further` variables."""
+        """Returns the whole prompt after one user's word, with the effort's and `further` variables."""
         return self._write((_USER_TURN,), reasoning_variables(effort, self.source) | dict(further or {}))
 
     def _first(self, *conversations: tuple[Turn, ...], words: tuple[str, ...]) -> str:
-        """Returns the assistant's turn of the first conversation in which all words are written; "" if none."""
+        """Returns the assistant's turn of the first conversation that has all words in it; "" if none has."""
         for turns in conversations:
             written = self._write(turns, reasoning_variables("high", self.source))
             cut = _cut(written)

@@ -5,11 +5,11 @@ that suits its template is written exactly as its author meant. The steps are or
 shape before they may become text, results before neighbours are merged, and the system text last, because it
 may have to go into the first user turn.
 
-Where a template has no place for functions, text takes over: the functions are listed in the system text, calls
-are written as the model spells them, a result stands between `<tool_response>` and `</tool_response>` in a user
-turn. Where a model has no spelling of its own, a call is a JSON object between `<tool_call>` and `</tool_call>`
-(`GENERIC`): most families with JSON calls were trained on that. A template that knows neither functions nor calls
-gets all three that way, even if it would write a result's turn like any other.
+Where a template has no place for functions, text takes over: the functions are listed in the system text,
+calls are written as the model spells them, a result stands between `<tool_response>` and `</tool_response>`
+in a user turn. Where a model has no spelling of its own, a call is a JSON object between `<tool_call>` and
+`</tool_call>` (`GENERIC`): most families with JSON calls were trained on that. A template that knows neither
+functions nor calls gets all three that way, even if it would write a result's turn like any other.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def adapt(
 
 
 def _shaped(turns: tuple[Turn, ...], capabilities: TemplateCapabilities, calls: Calls) -> Iterator[Turn]:
-    """Yields the turns, calls in the right form or as text, a text next to calls where the template takes it."""
+    """Yields the turns, calls in the right form or as text, text next to calls where it can be written."""
     last = max((index for index, turn in enumerate(turns) if isinstance(turn, UserTurn)), default=-1)
     for index, turn in enumerate(turns):
         if isinstance(turn, AssistantTurn):
@@ -163,7 +163,7 @@ def _results_are_text(capabilities: TemplateCapabilities) -> bool:
 
 
 def _with_system(turns: Iterator[Turn], system: str) -> Iterator[Turn]:
-    """Yields the turns, the system text at the start of the first, which becomes a user turn if it was none."""
+    """Yields the turns, the system text at the start of the first one, or in a user turn before that."""
     opening = UserTurn((TextPart(system),))
     first = next(turns, None)
     if isinstance(first, UserTurn):
@@ -175,7 +175,7 @@ def _with_system(turns: Iterator[Turn], system: str) -> Iterator[Turn]:
 
 
 def _ordered(turns: Iterator[Turn], capabilities: TemplateCapabilities) -> list[Turn]:
-    """Returns turns in an order that the template takes: users merged, and empty turns where it insists on one."""
+    """Returns turns in an order that the template takes: users merged, empty turns where it needs one."""
     ordered: list[Turn] = []
     for turn in turns:
         before = ordered[-1] if ordered else None

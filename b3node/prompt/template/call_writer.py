@@ -1,7 +1,8 @@
 """Writer of calls in a dialect's spelling: the inverse of the parser, and of the probe of templates.
 
-It serves histories for templates that drop calls, and the example call in a prompt that explains calls. Literals
-are the dialect's own; a client's words come in the alphabet that `provenance` has for them, and stay in it.
+It serves histories for templates that drop calls, and the example call in a prompt that explains calls.
+Literals are the dialect's own; a client's words come in the alphabet that `provenance` has for them, and stay
+in it.
 """
 
 from __future__ import annotations

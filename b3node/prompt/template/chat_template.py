@@ -1,8 +1,8 @@
-"""One model's chat template: compiled once, then called to write conversations; and templates for models without.
+"""A model's chat template, compiled once to write conversations; and templates for models without one.
 
-Its output is still in two alphabets (see `provenance`); `segments` takes it from there. A template's own error
-messages never reach a client: they are the publisher's, in any language, about fields that the client does not
-know.
+Its output is still in two alphabets (see `provenance`); `segments` takes it from there. A template's own
+error messages never reach a client: they are the publisher's, in any language, about fields that the client
+does not know.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from b3node.prompt.tokens.provenance import client, plain
 from b3node.prompt.tokens.vocabulary import PromptVocabulary
 
 _REPR_OF_TWIN: Final = re.compile(r"\\U(0010[0-9a-f]{4})")
-"""Python's `repr` of a twin, where a template prints a list or a mapping as it is. A client cannot write it: its
-`U` would be a twin itself."""
+"""Python's `repr` of a twin, where a template prints a list or a mapping as it is. A client cannot write it:
+its `U` would be a twin itself."""
 
 
 CHATML: Final = (
@@ -70,7 +70,7 @@ class ChatTemplate:
     def write(
         self, conversation: Conversation, variables: Mapping[str, object], now: datetime, limit: int
     ) -> str:
-        """Returns the conversation up to the point where the model is to answer, clients' text in its own alphabet.
+        """Returns the prompt up to where the model is to answer, clients' text in its own alphabet.
 
         Args:
             conversation: the conversation; must suit the template (see `adapt`).
@@ -110,13 +110,13 @@ class ChatTemplate:
 
 
 def default_template(vocabulary: PromptVocabulary) -> str:
-    """Returns the template for a model without one: ChatML if the vocabulary has its tokens, else plain turns."""
+    """Returns the template for a model without one: ChatML if the vocabulary has it, else plain turns."""
     texts = {special.text for special in vocabulary.specials}
     return CHATML if {"<|im_start|>", "<|im_end|>"} <= texts else PLAIN_TURNS
 
 
 def _shown(match: re.Match[str]) -> str:
-    """Returns a twin as Python shows the character that it stands for: itself, or an escape if not printable."""
+    """Returns a twin as Python shows the character that it stands for: itself, or an escape."""
     twin = chr(int(match[1], 16))
     char = plain(twin)
     return twin if char.isprintable() else client(repr(char)[1:-1])

@@ -10,8 +10,8 @@ and three calls as five items in a row, outputs in another order than the calls,
 - a turn that calls is followed at once by one result for each call, in the order of the calls, also if other
   items stood between them in the request; a call without an output gets `NO_RESULT`;
 - images in outputs stand in a user turn after the results of their round;
-- calls are numbered by their place (`call00007`): a client's ids only pair outputs with calls, may repeat, and some
-  templates refuse ids that are not nine letters or digits.
+- calls are numbered by their place (`call00007`): a client's ids only pair outputs with calls, may repeat,
+  and some templates refuse ids that are not nine letters or digits.
 
 The decoder has checked which output belongs to which call. The capabilities of templates are not known here:
 `adapt` changes a conversation for a template that cannot take it as it is.
@@ -91,8 +91,8 @@ Turn = UserTurn | AssistantTurn | ToolTurn
 
 
 ThinkingPlacement = Literal["field", "chunks", "blocks"]
-"""Where a template looks for a turn's thinking: in a field of its own, or in a part of the content, which then is a
-list of typed parts (`chunks`) or an object with one (`blocks`)."""
+"""Where a template looks for a turn's thinking: in a field of its own, or in a part of the content, which
+then is a list of typed parts (`chunks`) or an object with one (`blocks`)."""
 
 
 class Conversation(msgspec.Struct, frozen=True):
@@ -151,7 +151,7 @@ def _side(item: Item) -> Literal["system", "user", "assistant", "output"]:
 
 
 def _outputs_by_call(items: tuple[Item, ...]) -> dict[int, FunctionCallOutput]:
-    """Returns each answered call's output by the call's position: the latest earlier call with the same id."""
+    """Returns each call's output by the call's position: the latest earlier call with the output's id."""
     latest: dict[str, int] = {}
     outputs: dict[int, FunctionCallOutput] = {}
     for index, item in enumerate(items):
@@ -163,7 +163,7 @@ def _outputs_by_call(items: tuple[Item, ...]) -> dict[int, FunctionCallOutput]:
 
 
 def _assistant_side(run: list[tuple[int, Item]], outputs: dict[int, FunctionCallOutput]) -> Iterator[Turn]:
-    """Yields one assistant turn, the results of its calls, and the images among those; nothing if it is empty."""
+    """Yields one assistant turn, its calls' results, and the images among those; nothing if it is empty."""
     reasoning = PARAGRAPH.join(item.text for _, item in run if isinstance(item, Reasoning) and item.text)
     messages = [joined_text(item.content) for _, item in run if isinstance(item, Message)]
     calls = [

@@ -1,9 +1,10 @@
 """A conversation as the plain JSON that chat templates read: OpenAI's chat messages and tools.
 
 Templates look for different names, so each thing stands under every name in use: thinking under
-`reasoning_content`, `reasoning` and `thinking`, a tool's result under `content` next to the function's `name`.
-A missing thing is absent, never None and never an empty list: templates print `None`, and some refuse an empty
-`tool_calls`. `content` is a string, except in assistant turns of templates that want the thinking in it.
+`reasoning_content`, `reasoning` and `thinking`, a tool's result under `content` next to the function's
+`name`. A missing thing is absent, never None and never an empty list: templates print `None`, and some refuse
+an empty `tool_calls`. `content` is a string, except in assistant turns of templates that want the thinking in
+it.
 
 Everything that a client wrote is in the private alphabet (see `provenance`); roles, types and ids are ours.
 """

@@ -1,8 +1,9 @@
 """Template variables that ask for reasoning, from the contract's effort.
 
 `low` and above turn the thinking phase on, everything else leaves it off (contract, `reasoning.effort`). Most
-templates have a switch (`enable_thinking`, `thinking`), some a scale whose words differ: a word is used only if
-the template's source quotes it, because a template may refuse words it does not know or print them as they are.
+templates have a switch (`enable_thinking`, `thinking`), some a scale whose words differ: a word is used only
+if the template's source quotes it, because a template may refuse words it does not know or print them as they
+are.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ exception: a template may change a list, because some build queues with `append`
 can reach is made anew for each rendering. Time and memory are bounded by the process that renders, output by
 the caller.
 
-A template that looks for a single character in a text (`'<' in value`) decides whether to quote it, so it finds
-a client's too. One that looks for a word would be steered by it, and finds none (see `provenance`).
+A template that looks for a single character in a text (`'<' in value`) decides whether to quote it, so it
+finds a client's too. One that looks for a word would be steered by it, and finds none (see `provenance`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class RaisedError(TemplateError):
 
 
 class _GenerationTag(Extension):
-    """Jinja tag `{% generation %}...{% endgeneration %}`: marks a model's text for training, means nothing here."""
+    """Jinja tag `{% generation %}...{% endgeneration %}`, which marks text for training; no effect here."""
 
     tags = {"generation"}  # noqa: RUF012 - declared as an instance attribute by Jinja
 
@@ -79,8 +79,8 @@ class Sandbox(ImmutableSandboxedEnvironment):
     def getattr(self, obj: Any, attribute: str) -> Any:
         """Returns Jinja's attribute, by a shorter way for those that were put into a namespace.
 
-        Each of Jinja's own checks asks for the namespace's class, which costs a call in Python: half a second in
-        a template that looks back from each of 340 messages.
+        Each of Jinja's own checks asks for the namespace's class, which costs a call in Python: half a second
+        in a template that looks back from each of 340 messages.
         """
         if type(obj) is not Namespace or attribute.startswith("_"):
             return super().getattr(obj, attribute)
@@ -97,7 +97,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
 
 
 def holds(value: object, char: str) -> object:
-    """Returns the container to look for `char` in: `value`, or its plain characters if it is text without `char`."""
+    """Returns the container to search for `char`: `value`, or its plain text if it is text without `char`."""
     return plain(value) if isinstance(value, str) and char not in value else value
 
 
@@ -132,7 +132,7 @@ def sorted_items(
     by: str = "key",
     reverse: bool = False,  # noqa: FBT001, FBT002 - the same
 ) -> list[tuple[str, Any]]:
-    """Returns the items as Jinja's `dictsort` does, in the order of the characters that a client's names stand for."""
+    """Returns the items as Jinja's `dictsort` does, a client's names in the order of their plain text."""
     position = {"key": 0, "value": 1}[by]
 
     def rank(item: tuple[str, Any]) -> Any:

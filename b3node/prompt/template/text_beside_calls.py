@@ -1,7 +1,7 @@
 """Placement of the text that a model wrote next to its calls, for templates that write no text there.
 
-Many templates write either a turn's text or its calls, some write the text after the calls, some refuse a text
-next to thinking. The text then moves to another place; none of it is lost.
+Many templates write either a turn's text or its calls, some write the text after the calls, some refuse a
+text next to thinking. The text then moves to another place; none of it is lost.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from b3node.contract.request import TextPart
 from b3node.prompt.template.conversation import PARAGRAPH, AssistantTurn, Turn, UserTurn
 
 TextPlacement = Literal["text", "thinking", "turn", "apart"]
-"""Place of the text: `text`: unchanged. `thinking`: at the end of the turn's thinking. `turn`: in a turn of its own
-before the calls. `apart`: the same, and an empty user turn between the two, for templates that count turns."""
+"""Place of the text: `text`: unchanged. `thinking`: at the end of the turn's thinking. `turn`: in a turn of
+its own before the calls. `apart`: the same, and an empty user turn between the two, for templates that count
+turns."""
 
 TEXT_PLACEMENTS: Final[tuple[TextPlacement, ...]] = ("text", "thinking", "turn", "apart")
 """From the most faithful placement to the one that every template can write."""

@@ -1,10 +1,10 @@
-"""Finding markers in text: the special tokens that mean something to a model, such as `<|im_end|>`.
+"""Index of markers, to find them in text: special tokens with a meaning for the model, such as `<|im_end|>`.
 
 Not every special token is a marker. Some vocabularies declare runs of white space and other pieces of plain
-text as USER_DEFINED; a client's text must be tokenized with them, or it reads like nothing the model has seen.
-A marker is a special token of which a client's copy can be told from the template's (see `provenance`) and
-that is more than one character, or not USER_DEFINED; what is no marker is left to the tokenizer, which matches
-USER_DEFINED text by itself and never parses CONTROL here.
+text as USER_DEFINED; a client's text must be tokenized with them, or it reads like nothing the model has
+seen. A marker is a special token whose copy by a client can be distinguished from the template's (see
+`provenance`) and that is longer than one character, or not USER_DEFINED. All others are left to the
+tokenizer, which matches USER_DEFINED text by itself and never parses CONTROL here.
 """
 
 from __future__ import annotations
@@ -17,17 +17,18 @@ from b3node.prompt.tokens.vocabulary import Special
 
 
 def is_marker(special: Special) -> bool:
-    """Whether a special token is a marker, as the module's essay defines it."""
+    """Returns whether a special token is a marker, as the module's essay defines it."""
     return any(map(has_twin, special.text)) and (len(special.text) > 1 or special.kind != "user_defined")
 
 
 class MarkerIndex:
-    """The markers among a vocabulary's special tokens, to be found in texts.
-
-    `control_ids` are those that are CONTROL.
+    """Index of the markers among a vocabulary's special tokens, by first character and length.
 
     Vocabularies have up to thousands of specials and prompts up to megabytes, so a position is looked at only
-    if a text can begin there, and then once for each length that such a text can have.
+    if a marker can begin there, and then once for each length that such a marker can have.
+
+    Attributes:
+        control_ids: the ids of the markers that are CONTROL.
     """
 
     def __init__(self, specials: Iterable[Special]) -> None:
@@ -42,7 +43,7 @@ class MarkerIndex:
         self._begin = re.compile("[" + re.escape("".join(self._lengths)) + "]") if lengths else None
 
     def at(self, text: str, position: int) -> Special | None:
-        """The longest marker that begins at `position`."""
+        """Returns the longest marker that begins at `position`, None if none does."""
         for length in self._lengths.get(text[position], ()):
             special = self._by_text.get(text[position : position + length])
             if special is not None:
@@ -50,7 +51,7 @@ class MarkerIndex:
         return None
 
     def find(self, text: str) -> Iterator[tuple[int, Special]]:
-        """Markers with their positions, from the left, the longest at each place, none inside another."""
+        """Yields markers with their positions, from the left, the longest at each, none inside another."""
         position = 0
         while self._begin and (begin := self._begin.search(text, position)):
             position = begin.start()
@@ -62,7 +63,7 @@ class MarkerIndex:
                 position += len(special.text)
 
     def beginnings(self, text: str) -> Iterator[int]:
-        """Every position at which a marker begins, inside another one too."""
+        """Yields every position at which a marker begins, inside another one too."""
         for begin in self._begin.finditer(text) if self._begin else ():
             if self.at(text, begin.start()):
                 yield begin.start()

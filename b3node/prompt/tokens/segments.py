@@ -1,10 +1,10 @@
-"""A rendered prompt as what it is made of: control tokens that the template wrote, and text.
+"""Segments of a rendered prompt: control tokens that the template wrote, and text.
 
 Rendering leaves clients' characters in an alphabet of their own (see `provenance`), so a marker found in the
 rendered string is the template's, always. It becomes a `ControlSegment`; everything between two of them, the
-template's words and the client's alike, becomes one `TextSegment` in plain characters, in which nothing is ever
-parsed as a control token. Invariant: the number and order of `ControlSegment` segments do not depend on what clients
-wrote, only on the shape of their conversation.
+template's words and the client's alike, becomes one `TextSegment` in plain characters, in which nothing is
+ever parsed as a control token. Invariant: the number and order of `ControlSegment`s do not depend on clients'
+words, only on the shape of their conversation.
 
 Segments are where images will enter: `provenance.IMAGE` stands in the rendered string for each of them, and
 splits a text like a marker does.
@@ -20,7 +20,7 @@ from b3node.prompt.tokens.markers import MarkerIndex
 from b3node.prompt.tokens.provenance import plain
 
 _SPACE = " \t\n\v\f\r"
-"""What C's `isspace` is true for, and so what `lstrip` and `rstrip` tokens swallow."""
+"""The characters of C's `isspace`, which `lstrip` and `rstrip` tokens swallow."""
 
 
 class ControlSegment(msgspec.Struct, frozen=True, tag=True):
@@ -40,7 +40,7 @@ Segment = ControlSegment | TextSegment
 
 
 def split(rendered: str, markers: MarkerIndex) -> Iterator[Segment]:
-    """The segments of a rendered prompt, in order."""
+    """Yields the segments of a rendered prompt, in order."""
     end = 0
     strips = False
     for position, special in markers.find(rendered):

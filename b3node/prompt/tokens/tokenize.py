@@ -1,10 +1,10 @@
-"""From segments to token ids.
+"""Tokenization of segments.
 
-A control token is its id. Text is tokenized as text, in the same stretches as llama.cpp itself would do it, so
-a prompt that tries nothing has the tokens that the model was trained on. A text that spells a marker is cut
-after the marker's first character and both sides are tokenized apart: it reads the same and is nothing but
-text. Cutting is needed because llama.cpp matches USER_DEFINED tokens in any text (with parse_special off too),
-and because a SentencePiece tokenizer may put a control token's text together by merging.
+A control token is its id. Text is tokenized as text, in the same stretches as llama.cpp itself would do it,
+so a prompt that tries nothing has the tokens that the model was trained on. A text that spells a marker is
+cut after the marker's first character and both sides are tokenized apart: it reads the same and is nothing
+but text. Cutting is needed because llama.cpp matches USER_DEFINED tokens in any text (with parse_special off
+too), and because a SentencePiece tokenizer may put a control token's text together by merging.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from b3node.prompt.tokens.markers import MarkerIndex
 from b3node.prompt.tokens.segments import ControlSegment, Segment, TextSegment
 from b3node.prompt.tokens.vocabulary import PromptVocabulary
 
-_ENOUGH: Final = 2
-"""How many contexts a prompt must have filled before its tokens are no longer counted to the last."""
+_COUNTED_CONTEXTS: Final = 2
+"""Contexts that a prompt may fill before the exact count of its tokens is given up."""
 
 
 class Prompt(msgspec.Struct, frozen=True):
-    """A prompt as tokens and as the text that they spell.
-
-    `cache_boundaries` are ascending token counts, each the length of a prefix that ends with the end of a turn; if the
-    template ends turns without an end-of-generation token, with any control token.
-    """
+    """A prompt as tokens and as the text that they spell."""
 
     tokens: tuple[int, ...]
+    """The token ids."""
     text: str
+    """The plain text, special tokens by theirs."""
     cache_boundaries: tuple[int, ...]
+    """Ascending token counts, each the length of a prefix that ends with the end of a turn; with any control
+    token if the template ends turns without an end-of-generation token."""
 
 
 def tokenize(
     segments: tuple[Segment, ...], vocabulary: PromptVocabulary, markers: MarkerIndex, n_ctx: int
 ) -> Prompt:
-    """The prompt that `segments` make, the beginning-of-sequence token included where the model wants one.
+    """Returns the prompt of `segments`, with a beginning-of-sequence token where the model wants one.
 
     Args:
         segments: all of a rendered prompt.
@@ -60,7 +60,7 @@ def tokenize(
         else:
             for piece in _text_tokens(segment, vocabulary, markers):
                 tokens += piece
-                if len(tokens) > _ENOUGH * n_ctx:
+                if len(tokens) > _COUNTED_CONTEXTS * n_ctx:
                     raise _too_long(f"at least {len(tokens)}", n_ctx)
     if len(tokens) >= n_ctx:
         raise _too_long(str(len(tokens)), n_ctx)
@@ -69,7 +69,11 @@ def tokenize(
 
 
 def check_length(length: int, vocabulary: PromptVocabulary, n_ctx: int) -> None:
-    """Refuses a prompt of which so many bytes are known that it cannot fit even in the longest tokens."""
+    """Refuses a prompt of at least `length` bytes if it cannot fit even in the longest tokens.
+
+    Raises:
+        Refusal: `context_length_exceeded`.
+    """
     shortest = -(-length // vocabulary.longest)
     if shortest > n_ctx:
         raise _too_long(f"at least {shortest}", n_ctx)
@@ -84,7 +88,7 @@ def _too_long(tokens: str, n_ctx: int) -> Refusal:
 
 
 def _bos(segments: tuple[Segment, ...], vocabulary: PromptVocabulary) -> list[int]:
-    """The token before everything else, unless the template wrote it or the model wants none."""
+    """Returns the token before all others, unless the template wrote it or the model wants none."""
     first = segments[0] if segments else None
     written = isinstance(first, ControlSegment) and first.id == vocabulary.bos
     return [vocabulary.bos] if vocabulary.add_bos and vocabulary.bos is not None and not written else []
@@ -101,7 +105,7 @@ def _text_tokens(
 
 
 def _unmarked(text: str, markers: MarkerIndex) -> Iterator[str]:
-    """The text in pieces of which none spells a marker."""
+    """Yields the text in pieces of which none spells a marker."""
     start = 0
     for begin in markers.beginnings(text):
         yield text[start : begin + 1]

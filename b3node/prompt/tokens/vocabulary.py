@@ -1,4 +1,4 @@
-"""What the prompt room needs to know of a model's vocabulary; `llama.vocab` has the real one."""
+"""The part of a model's vocabulary that prompts need, as a protocol; `llama.vocab` implements it."""
 
 from __future__ import annotations
 
@@ -11,14 +11,18 @@ class Special(msgspec.Struct, frozen=True):
     """A token that llama.cpp's tokenizer matches by its text, before anything else.
 
     CONTROL and UNKNOWN tokens are matched only on request, USER_DEFINED ones in every text, a client's too.
-    `lstrip` and `rstrip` tokens swallow the white space before or after them.
     """
 
     id: int
+    """The token's id."""
     text: str
+    """The text that it is matched by."""
     kind: Literal["control", "user_defined", "unknown"] = "control"
+    """The type that the vocabulary gives it."""
     lstrip: bool = False
+    """Whether it swallows the white space before it."""
     rstrip: bool = False
+    """Whether it swallows the white space after it."""
 
 
 class PromptVocabulary(Protocol):
@@ -26,7 +30,7 @@ class PromptVocabulary(Protocol):
 
     @property
     def specials(self) -> tuple[Special, ...]:
-        """Every token with a text that is matched as a whole; texts are never empty and never repeat."""
+        """All tokens with a text that is matched as a whole; texts are never empty and never repeat."""
         ...
 
     @property
@@ -41,7 +45,7 @@ class PromptVocabulary(Protocol):
 
     @property
     def eos(self) -> int | None:
-        """The token that marks its end, if there is one; no prompt ends with it unless the template says so."""
+        """The token that marks its end, if there is one; no prompt ends with it unless the template does."""
         ...
 
     @property
@@ -65,9 +69,11 @@ class PromptVocabulary(Protocol):
         ...
 
     def tokenize(self, text: str, *, continues: bool = False) -> list[int]:
-        """The tokens of text, in which no CONTROL and every USER_DEFINED token is matched.
+        """Returns the tokens of text, in which no CONTROL and every USER_DEFINED token is matched.
 
-        `continues` says that the text goes on where another one ended, so no space is put before it even
-        if the vocabulary begins every text with one.
+        Args:
+            text: plain text.
+            continues: whether the text goes on where another one ended, so that no space is put before it
+                even if the vocabulary begins every text with one.
         """
         ...
