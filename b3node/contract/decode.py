@@ -1,4 +1,4 @@
-"""A request's bytes to a `Request`, or to the one refusal that names what to change.
+"""A request's bytes to a `Request`, or to one refusal that names the fault.
 
 Order of judgement, so that a body always gets the same answer:
 
@@ -46,5 +46,6 @@ def _read_request(request: Fields) -> Request:
     """Reads every parameter; unset ones get the defaults of `Request`."""
     read: RequestFields = {}
     for parameter in READ_ORDER:
-        read |= parameter.read(request, read)
+        if parameter.is_required or request.get(parameter.name) is not None:
+            read |= parameter.read(request, read)
     return Request(**{name: value for name, value in read.items() if value is not None})

@@ -1,4 +1,4 @@
-"""Values to the bytes of the wire; the only place that writes JSON for clients."""
+"""Encodes values for clients; no other module writes their JSON."""
 
 from __future__ import annotations
 
@@ -15,30 +15,31 @@ _encode: Final = msgspec.json.Encoder().encode
 _HEADS: Final[dict[type, bytes]] = {
     kind: f"event: {kind.__struct_config__.tag}\ndata: ".encode() for kind in get_args(Event)
 }
+"""First bytes of a frame, up to the event's JSON, by the event's type."""
 
 _LINE_BREAKS: Final = tuple((c.encode(), f"\\u{ord(c):04x}".encode()) for c in "\x85\u2028\u2029")
-"""Characters that JSON leaves alone and that Python's `str.splitlines` breaks at: readers that split decoded
-text into lines would lose half of an event."""
+"""Characters that JSON need not escape and Python's `str.splitlines` breaks at, with their escapes. Readers
+that split decoded text into lines would lose half of an event."""
 
 
 def sse_frame(event: Event) -> bytes:
-    """One server-sent event, to be sent in one write: its type, its JSON on one line, an empty line, LF only."""
+    """Returns one server-sent event for one write: its type, its JSON on one line, an empty line; LF only."""
     data = _encode(event)
     return _HEADS[type(event)] + (data if data.isascii() else _one_line(data)) + b"\n\n"
 
 
 def response_body(response: Response) -> bytes:
-    """The JSON of an answer without streaming."""
+    """Returns the JSON of an answer without streaming."""
     return _encode(response)
 
 
 def error_object(refusal: Refusal) -> ErrorObject:
-    """What a refusal says to the client."""
+    """Returns the part of a refusal that clients see."""
     return ErrorObject(refusal.message, refusal.type, refusal.param, refusal.code)
 
 
 def error_body(refusal: Refusal) -> bytes:
-    """The JSON of a refusal; its status and headers are the caller's."""
+    """Returns the JSON of a refusal; status and headers are the caller's."""
     return _encode(ErrorBody(error_object(refusal)))
 
 

@@ -1,92 +1,95 @@
-"""The events of a stream as the wire has them: OpenAI's names, no other.
+"""Events of a stream as clients get them: OpenAI's types and no other.
 
-A client's helper stops at an event type that it does not know, so whatever is our own rides inside the
-response of the last event. `sequence_number` counts from 0 without a gap; `output_index` is an item's place
-in `Response.output`, `content_index` a part's place in its item.
+Clients' helpers stop at an event type that they do not know, so our own data is in the response of the last
+event.
 """
 
 from __future__ import annotations
 
 import msgspec
 
-from b3node.contract.response import ErrorObject, Nothing, OutputItem, Part, Response
+from b3node.contract.response import EmptyArray, ErrorObject, OutputItem, OutputPart, Response
 
 
-class _Event(msgspec.Struct, frozen=True, tag_field="type"):
+class _NumberedEvent(msgspec.Struct, frozen=True, tag_field="type"):
     sequence_number: int
+    """Counts the events of a stream from 0 without a gap."""
 
 
-class ResponseCreated(_Event, frozen=True, tag="response.created"):
-    """The first event: the request's echo, nothing produced yet."""
+class ResponseCreated(_NumberedEvent, frozen=True, tag="response.created"):
+    """The first event: the request's echo, nothing generated yet."""
 
     response: Response
 
 
-class ResponseInProgress(_Event, frozen=True, tag="response.in_progress"):
+class ResponseInProgress(_NumberedEvent, frozen=True, tag="response.in_progress"):
     """The second event: the same snapshot."""
 
     response: Response
 
 
-class OutputItemAdded(_Event, frozen=True, tag="response.output_item.added"):
+class OutputItemAdded(_NumberedEvent, frozen=True, tag="response.output_item.added"):
     """An item opens, with nothing in it; every earlier one is closed."""
 
     output_index: int
+    """Index of the item in `Response.output`; the same in all events."""
+
     item: OutputItem
 
 
-class OutputItemDone(_Event, frozen=True, tag="response.output_item.done"):
-    """The open item is closed; this is what it stays."""
+class OutputItemDone(_NumberedEvent, frozen=True, tag="response.output_item.done"):
+    """The open item is closed; it does not change any more."""
 
     output_index: int
     item: OutputItem
 
 
-class _PartEvent(_Event, frozen=True):
+class _PartEvent(_NumberedEvent, frozen=True):
     item_id: str
     output_index: int
     content_index: int
+    """Index of the part in its item."""
 
 
 class ContentPartAdded(_PartEvent, frozen=True, tag="response.content_part.added"):
-    """The part of a message or a thought opens, with empty text."""
+    """The part of a message or of reasoning opens, with empty text."""
 
-    part: Part
+    part: OutputPart
 
 
 class ContentPartDone(_PartEvent, frozen=True, tag="response.content_part.done"):
     """The part with its whole text."""
 
-    part: Part
+    part: OutputPart
 
 
 class OutputTextDelta(_PartEvent, frozen=True, tag="response.output_text.delta"):
     """More of a message's text."""
 
     delta: str
-    logprobs: Nothing = ()
+    logprobs: EmptyArray = ()
 
 
 class OutputTextDone(_PartEvent, frozen=True, tag="response.output_text.done"):
     """A message's whole text."""
 
     text: str
-    logprobs: Nothing = ()
+    logprobs: EmptyArray = ()
 
 
 class ReasoningTextDelta(_PartEvent, frozen=True, tag="response.reasoning_text.delta"):
-    """More of a thought's text."""
+    """More of the text of reasoning."""
 
     delta: str
 
 
 class ReasoningTextDone(_PartEvent, frozen=True, tag="response.reasoning_text.done"):
-    """A thought's whole text."""
+    """The whole text of reasoning."""
 
     text: str
 
 
-class FunctionCallArgumentsDelta(_Event, frozen=True, tag="response.function_call_arguments.delta"):
+class FunctionCallArgumentsDelta(_NumberedEvent, frozen=True, tag="response.function_call_arguments.delta"):
     """More of a call's arguments."""
 
     item_id: str
@@ -94,8 +97,8 @@ class FunctionCallArgumentsDelta(_Event, frozen=True, tag="response.function_cal
     delta: str
 
 
-class FunctionCallArgumentsDone(_Event, frozen=True, tag="response.function_call_arguments.done"):
-    """A call's whole arguments. OpenAI's document requires `name`; its SDKs do without."""
+class FunctionCallArgumentsDone(_NumberedEvent, frozen=True, tag="response.function_call_arguments.done"):
+    """A call's whole arguments. OpenAI's document requires `name`; its SDKs do not."""
 
     item_id: str
     output_index: int
@@ -103,26 +106,26 @@ class FunctionCallArgumentsDone(_Event, frozen=True, tag="response.function_call
     name: str
 
 
-class ResponseCompleted(_Event, frozen=True, tag="response.completed"):
+class ResponseCompleted(_NumberedEvent, frozen=True, tag="response.completed"):
     """The model ended its answer."""
 
     response: Response
 
 
-class ResponseIncomplete(_Event, frozen=True, tag="response.incomplete"):
+class ResponseIncomplete(_NumberedEvent, frozen=True, tag="response.incomplete"):
     """The answer was cut by `max_output_tokens` or by the end of the context."""
 
     response: Response
 
 
-class ResponseFailed(_Event, frozen=True, tag="response.failed"):
-    """The answer broke off; `StreamError` follows, and nothing after it."""
+class ResponseFailed(_NumberedEvent, frozen=True, tag="response.failed"):
+    """The answer failed; `StreamError` follows as the last event."""
 
     response: Response
 
 
-class StreamError(_Event, frozen=True, tag="error"):
-    """Why a stream failed, in both shapes that clients look for.
+class StreamError(_NumberedEvent, frozen=True, tag="error"):
+    """The error that ended a stream, in both shapes that clients look for.
 
     OpenAI's document and SDK types have the flat fields; OpenAI's servers and Open Responses nest them, and
     the Python SDK raises only for the nested one.

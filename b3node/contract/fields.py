@@ -1,8 +1,8 @@
 """Typed reading of one JSON object of a request: a value of the right type, None for unset, or a refusal.
 
-The rules that hold for every field of the contract live here and nowhere else: null is the same as absent, a
-boolean is not a number, 1.0 is not an integer, a wrong value is `invalid_request` with the path of the field and
-what may stand there. Fields that nobody asks for are not looked at.
+The rules for all fields of the contract are here and nowhere else: null is the same as absent, a boolean is
+not a number, 1.0 is not an integer, a wrong value is `invalid_request` with the path of the field and the
+values it may have. Fields without a reader are not looked at.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Word = TypeVar("Word", bound=str)
 
 _IDENTIFIER: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
-_KINDS: Final[dict[type, str]] = {
+_TYPE_NAMES: Final[dict[type, str]] = {
     type(None): "null",
     bool: "a boolean",
     int: "an integer",
@@ -30,19 +30,24 @@ _KINDS: Final[dict[type, str]] = {
 
 
 def invalid(path: str, message: str) -> Refusal:
-    """The refusal of the value at `path`; `message` goes on after the path's own name."""
+    """Returns the refusal of the value at `path`; `message` continues the sentence that the path begins."""
     return Refusal("invalid_request", f"{path} {message}", param=path)
 
 
 def mistyped(path: str, expected: str, value: object) -> Refusal:
-    """The refusal of a value of another type than `expected` ("a string", "an array", ...)."""
-    return invalid(path, f"must be {expected}, not {_KINDS[type(value)]}.")
+    """Returns the refusal of a value of another type than `expected` ("a string", "an array", ...)."""
+    return invalid(path, f"must be {expected}, not {_TYPE_NAMES[type(value)]}.")
 
 
 class Fields:
-    """One object of the request: its members and the path where it stands ("" for the request itself).
+    """Reader of one object of a request.
 
-    Every reader takes a member's name and gives None where it is absent or null; bounds are inclusive.
+    Each method reads one member; it returns None if the member is absent or null, and raises
+    `invalid_request` if the value does not fit. Bounds are inclusive.
+
+    Args:
+        members: the decoded object.
+        path: its path; "" is the request itself.
     """
 
     __slots__ = ("_members", "_path")
@@ -52,11 +57,11 @@ class Fields:
         self._path = path
 
     def at(self, name: str) -> str:
-        """The path of the member `name`."""
+        """Returns the path of the member `name`."""
         return member(self._path, name)
 
     def get(self, name: str) -> object:
-        """The member as it was sent."""
+        """Returns the member as it was sent."""
         return self._members.get(name)
 
     def _typed(self, name: str, kind: type[T], expected: str) -> T | None:
@@ -68,7 +73,7 @@ class Fields:
         raise mistyped(self.at(name), expected, value)
 
     def text(self, name: str, *, least: int = 0, most: int | None = None) -> str | None:
-        """A string of `least` to `most` characters (code points); no upper bound but the body's if None."""
+        """Reads a string of `least` to `most` code points; None leaves the end to the body's bound."""
         value = self._typed(name, str, "a string")
         if value is None:
             return None
@@ -79,25 +84,25 @@ class Fields:
         return value
 
     def identifier(self, name: str) -> str | None:
-        """A function's or format's name: 1 to 64 of A-Z, a-z, 0-9, underscore and hyphen."""
+        """Reads the name of a function or format: 1 to 64 of A-Z, a-z, 0-9, underscore and hyphen."""
         value = self._typed(name, str, "a string")
         if value is not None and not _IDENTIFIER.fullmatch(value):
             raise invalid(self.at(name), f"must be 1 to 64 of A-Z a-z 0-9 _ and -, not {quoted(value)}.")
         return value
 
     def flag(self, name: str) -> bool | None:
-        """A boolean."""
+        """Reads a boolean."""
         return self._typed(name, bool, "a boolean")
 
     def whole(self, name: str, least: int, most: int) -> int | None:
-        """An integer from `least` to `most`."""
+        """Reads an integer from `least` to `most`."""
         value = self._typed(name, int, "an integer")
         if value is not None and not least <= value <= most:
             raise invalid(self.at(name), f"must be from {least} to {most}.")
         return value
 
     def number(self, name: str, least: float, most: float) -> float | None:
-        """A number from `least` to `most`, however it is written."""
+        """Reads a number from `least` to `most`, with or without a fraction, as a float."""
         value = self._members.get(name)
         if value is None:
             return None
@@ -108,7 +113,7 @@ class Fields:
         return float(value)
 
     def choice(self, name: str, allowed: tuple[Word, ...]) -> Word | None:
-        """One of the `allowed` strings."""
+        """Reads one of the `allowed` strings."""
         value = self._typed(name, str, "a string")
         if value is None:
             return None
@@ -118,36 +123,36 @@ class Fields:
         raise invalid(self.at(name), f"must be {_one_of(allowed)}, not {quoted(value)}.")
 
     def mapping(self, name: str) -> dict[str, object] | None:
-        """An object as it was sent."""
+        """Reads an object, as it was sent."""
         return self._typed(name, dict, "an object")
 
     def record(self, name: str) -> Fields | None:
-        """An object, to be read field by field."""
+        """Reads an object that is to be read member by member."""
         value = self.mapping(name)
         return None if value is None else Fields(value, self.at(name))
 
     def array(self, name: str, *, most: int | None = None) -> list[object] | None:
-        """An array of at most `most` elements."""
+        """Reads an array of at most `most` elements, as it was sent."""
         value = self._typed(name, list, "an array")
         if value is not None and most is not None and len(value) > most:
             raise invalid(self.at(name), f"may have at most {most} elements, not {len(value)}.")
         return value
 
     def objects(self, name: str, *, most: int | None = None) -> list[Fields] | None:
-        """An array of at most `most` objects, each to be read field by field."""
+        """Reads an array of at most `most` objects that are to be read member by member."""
         array = self.array(name, most=most)
         return None if array is None else elements(array, self.at(name))
 
 
 def needed(value: T | None, fields: Fields, name: str) -> T:
-    """`value`, read from the member `name` that the contract requires: neither absent nor null."""
+    """Returns `value`, read from the required member `name`; refuses one that is absent or null."""
     if value is None:
         raise invalid(fields.at(name), "is required.")
     return value
 
 
 def elements(array: list[object], path: str) -> list[Fields]:
-    """The objects of the array at `path`; any other element is refused."""
+    """Returns the objects of the array at `path`; refuses any other element."""
     return [_as_object(value, element(path, index)) for index, value in enumerate(array)]
 
 

@@ -1,7 +1,7 @@
-"""Images of a request: what an `image_url` may be, and where a request holds its images.
+"""Images of a request: the form of an `image_url`, and the places of images.
 
-Only the text of the URL is judged here. Whether a name may be fetched is the egress guard's question, and
-whether bytes are a picture the decoder's.
+Only the text of the URL is judged here. Egress rules decide whether a host may be asked for it, an image
+decoder whether its bytes are an image.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from b3node.contract.path import element, member
 from b3node.contract.request import FunctionCallOutput, ImagePart, Item, Message
 
 MAX_IMAGES: Final = 16
-"""Images of one request (contract decisions, "Keys, tokens, spend")."""
+"""Images in one request (contract decisions, "Keys, tokens, spend")."""
 
 MAX_IMAGE_BYTES: Final = 10 * 1024 * 1024
 """Bytes of one image once its base64 is decoded (the same)."""
 
-_DATA: Final = re.compile(r"data:image/(?:png|jpeg|jpg|webp|gif);base64,")
+_DATA_URL: Final = re.compile(r"data:image/(?:png|jpeg|jpg|webp|gif);base64,")
 _ALPHABET: Final = (string.ascii_letters + string.digits + "+/").encode()
 
 
 def check_image_url(url: str, path: str) -> None:
-    """Refuses an image URL at `path` that is neither `https://...` nor a well-formed base64 data URL.
+    """Refuses the image URL at `path` unless it is `https://...` or a well-formed base64 data URL.
 
-    The pattern is the contract's. Base64 is strict (RFC 4648, section 4): the standard alphabet, padded, no line
-    breaks, not empty; it is counted, not decoded.
+    The pattern is the contract's. Base64 is strict (RFC 4648, section 4): the standard alphabet, padded, no
+    line breaks, not empty. Its size is computed without decoding it.
     """
     if url.startswith("https://"):
         return
-    header = _DATA.match(url)
+    header = _DATA_URL.match(url)
     if not header:
         formats = "data:image/(png|jpeg|jpg|webp|gif);base64, URL"
         raise invalid(path, f"must be an https:// URL or a {formats}.")
@@ -45,7 +45,7 @@ def check_image_url(url: str, path: str) -> None:
 
 
 def _decoded_size(payload: str) -> int:
-    """Bytes that strict base64 text stands for; 0 if it is not that."""
+    """Returns the number of bytes that strict base64 text encodes; 0 if it is not strict base64."""
     if len(payload) % 4 or not payload.isascii():
         return 0
     padding = payload.encode().translate(None, _ALPHABET)
@@ -55,7 +55,7 @@ def _decoded_size(payload: str) -> int:
 
 
 def images(items: tuple[Item, ...]) -> Iterator[tuple[str, ImagePart]]:
-    """Every image of a request's `input` in order, with the path of its `image_url` on the wire."""
+    """Yields every image of a request's `input` in order, with the path of its `image_url` on the wire."""
     for index, item in enumerate(items):
         if isinstance(item, Message):
             place, parts = member(element("input", index), "content"), item.content

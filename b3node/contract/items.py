@@ -1,7 +1,7 @@
-"""The conversation: what `input` holds, item by item, and the rules between items.
+"""Reads the conversation in `input`, item by item, and checks the rules between items.
 
-Types, enums and required fields are the contract page's; null is unset; fields it does not name are ignored.
-Items and parts of kinds that the node refuses by design never get here (see `refused`).
+Types, enums and required fields are the contract page's; null is unset; fields that it does not name are
+ignored. Items and parts of kinds that the node refuses by design were refused before (see `unsupported`).
 """
 
 from __future__ import annotations
@@ -26,11 +26,13 @@ from b3node.contract.request import (
 )
 
 MAX_ITEMS: Final = 1024
+"""Items in one request: a bound of this node; the contract page has none."""
+
 MAX_PARTS: Final = 256
-"""Items of one request, and parts of one item: bounds of this node, where the contract page has none."""
+"""Parts in one item (the same)."""
 
 ITEM_TYPES: Final = ("message", "function_call", "function_call_output", "reasoning")
-"""Kinds of item that the node takes; without `type` an item is a message."""
+"""Types of items that the node accepts; an item without `type` is a message."""
 
 _ROLES: Final[tuple[Role, ...]] = get_args(Role)
 _REASONING_PARTS: Final = ("reasoning_text", "summary_text")
@@ -40,7 +42,7 @@ P = TypeVar("P")
 
 
 def read_input(request: Fields) -> tuple[Item, ...]:
-    """The items of `input`; a string is one user message. Refuses what is malformed, item by item."""
+    """Reads the items of `input`; a string is one user message. Refuses the first malformed item."""
     value = needed(request.get("input"), request, "input")
     if isinstance(value, str):
         return (Message("user", (TextPart(value),)),)
@@ -84,12 +86,12 @@ def _function_call_output(item: Fields) -> FunctionCallOutput:
 
 def _reasoning(item: Fields) -> Reasoning:
     item.text("encrypted_content")
-    summary, content = _thought(item, "summary"), _thought(item, "content")
+    summary, content = _read_reasoning_text(item, "summary"), _read_reasoning_text(item, "content")
     return Reasoning(content or summary)
 
 
-def _thought(item: Fields, name: str) -> str:
-    """The texts of a reasoning item's member, one paragraph each."""
+def _read_reasoning_text(item: Fields, name: str) -> str:
+    """Reads the texts of a reasoning item's member and joins them, one paragraph each."""
     parts = item.objects(name, most=MAX_PARTS) or []
     for part in parts:
         needed(part.choice("type", _REASONING_PARTS), part, "type")
@@ -108,7 +110,7 @@ _READERS: Final[dict[str, Callable[[Fields], Item]]] = {
 
 
 def _read_parts(item: Fields, name: str, read: Callable[[Fields], P]) -> tuple[P | TextPart, ...]:
-    """The parts of an item's text member, each by `read`; a string is one text part."""
+    """Reads the parts of an item's member, each with `read`; a string is one text part."""
     value = needed(item.get(name), item, name)
     if isinstance(value, str):
         return (TextPart(value),)
@@ -167,7 +169,7 @@ def _check_breakpoint(part: Fields) -> None:
 
 
 def check_history(items: tuple[Item, ...]) -> None:
-    """Refuses a history that says nothing, has too many images, or has outputs without their calls."""
+    """Refuses a history without content, with too many images, or with outputs that have no call."""
     if not any(_has_content(item) for item in items):
         raise invalid("input", "holds no text or image of a user, an assistant or a tool.")
     check_image_count(items)
@@ -175,20 +177,20 @@ def check_history(items: tuple[Item, ...]) -> None:
 
 
 def _has_content(item: Item) -> bool:
-    """Whether an item gives the model something to answer: not the system's words, not an old thought alone."""
+    """Returns whether the model can answer an item; it cannot answer system text or reasoning alone."""
     if isinstance(item, Message):
-        return item.role in ("user", "assistant") and any(map(_says_something, item.content))
+        return item.role in ("user", "assistant") and any(map(_is_filled, item.content))
     return isinstance(item, FunctionCall | FunctionCallOutput)
 
 
-def _says_something(part: Part) -> bool:
+def _is_filled(part: Part) -> bool:
     if isinstance(part, TextPart):
         return bool(part.text)
     return not isinstance(part, RefusalPart) or bool(part.refusal)
 
 
 def _check_pairs(items: tuple[Item, ...]) -> None:
-    """Every output belongs to the latest earlier call with its `call_id`, and is that call's only one."""
+    """Refuses an output unless it is the only one of the latest earlier call with its `call_id`."""
     unanswered: dict[str, bool] = {}
     for index, item in enumerate(items):
         if isinstance(item, FunctionCall):

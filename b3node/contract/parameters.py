@@ -1,18 +1,19 @@
 """Table of all request parameters: one row defines how a parameter is read, refused and published.
 
-`decode` reads requests with it, `refused` finds with it what the node does not do, and `api.request_schema`
-publishes it. The rows stand in the order of the OpenAPI document. `READ_ORDER` is the order in which values
-are judged, so that a body with several faults always gets the same answer.
+`decode` reads requests with it, `refused` finds refused entries with it, and `api.request_schema` publishes
+it. Rows of numeric parameters are made from the annotations of their fields in `request.Request`. The rows
+are in the order of the OpenAPI document. `READ_ORDER` is the order in which values are judged, so that a body
+with several faults always gets the same answer.
 
 A value that fails its reader is `invalid_request`. A reader's bounds and the row's schema are made from the
-same constants; a test holds both against each other.
+same constants; a test compares both.
 """
 
 from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterator
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, get_args, get_type_hints
 
 import msgspec
 
@@ -31,23 +32,24 @@ from b3node.contract.json_schema import (
     string,
 )
 from b3node.contract.path import element, member
-from b3node.contract.request import Effort, TextFormat, Verbosity
+from b3node.contract.request import Bounds, Effort, FormatType, Request, Summary, TextFormat, Verbosity
 from b3node.contract.tools import MAX_TOOLS, read_schema, read_tool_choice, read_tools
 from b3node.contract.unsupported import RefusedEntry
 
-MAX_MODEL: Final = 256
+MAX_MODEL_CHARS: Final = 256
 """Characters of `model` (contract page)."""
 
-MAX_LABEL: Final = 256
+MAX_LABEL_CHARS: Final = 256
 """Characters of `user`, `safety_identifier`, `prompt_cache_key`, `service_tier`: a bound of this node."""
 
-MAX_METADATA: Final = 16
-MAX_METADATA_KEY: Final = 64
-MAX_METADATA_VALUE: Final = 512
-"""Pairs of `metadata` and the characters of each, as OpenAI bounds them."""
+MAX_METADATA_PAIRS: Final = 16
+"""Pairs in `metadata` (OpenAI's bound)."""
 
-MAX_OUTPUT_TOKENS: Final = 2**31 - 1
-"""Token counts are 32-bit in the engine."""
+MAX_METADATA_KEY_CHARS: Final = 64
+"""Characters of a key of `metadata` (the same)."""
+
+MAX_METADATA_VALUE_CHARS: Final = 512
+"""Characters of a value of `metadata` (the same)."""
 
 ITEM_COMPONENTS: Final = (
     "UserMessage",
@@ -62,12 +64,10 @@ ITEM_COMPONENTS: Final = (
 NAME_PATTERN: Final = "^[A-Za-z0-9_-]{1,64}$"
 """Name of a function or a format, as `Fields.identifier` reads it."""
 
-FormatType = Literal["text", "json_object", "json_schema"]
-
 _EFFORTS: Final[tuple[Effort, ...]] = get_args(Effort)
 _VERBOSITIES: Final[tuple[Verbosity, ...]] = get_args(Verbosity)
 _FORMATS: Final[tuple[FormatType, ...]] = get_args(FormatType)
-_SUMMARIES: Final = ("auto", "concise", "detailed")
+_SUMMARIES: Final[tuple[Summary, ...]] = get_args(Summary)
 
 RequestFields = dict[str, Any]
 """Fields of `Request` by name; None where the parameter is unset."""
@@ -78,16 +78,19 @@ Finder = Callable[[object, str], Iterator[RefusedEntry]]
 
 
 class Support(enum.IntEnum):
-    """What the node does with a parameter, in the order in which the parameters are judged."""
+    """Use of a parameter by the node, in the order in which the parameters are judged."""
 
     EFFECTIVE = 0
     """It shapes the answer."""
+
     IGNORED = 1
     """It is held to its type, then forgotten."""
+
     LABEL = 2
     """It is kept with the request and shapes no answer."""
+
     REFUSED = 3
-    """Only null is taken."""
+    """Only null is accepted."""
 
 
 class Parameter(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,12 +99,17 @@ class Parameter(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     doc: str
     """One line for readers of this table; it is not published."""
+
     support: Support
     schema: PublishedSchema
     """JSON Schema of a value that is not null."""
+
     read: Reader
+    """Called only if the parameter is set or required."""
+
     find_refused: Finder = unsupported.nothing
     is_required: bool = False
+    """Whether absence and null are refused."""
 
 
 # --------------------------------------------------------------------------------------- readers
@@ -113,7 +121,7 @@ def _into(name: str, read: Callable[[Fields], object]) -> Reader:
 
 
 def _read_model(request: Fields) -> str:
-    return needed(request.text("model", least=1, most=MAX_MODEL), request, "model")
+    return needed(request.text("model", least=1, most=MAX_MODEL_CHARS), request, "model")
 
 
 def _read_text(request: Fields, _read: RequestFields) -> RequestFields:
@@ -154,21 +162,21 @@ def _read_reasoning(request: Fields, _read: RequestFields) -> RequestFields:
 
 def _read_metadata(request: Fields) -> dict[str, str]:
     pairs = request.mapping("metadata") or {}
-    if len(pairs) > MAX_METADATA:
-        raise invalid("metadata", f"may have at most {MAX_METADATA} pairs, not {len(pairs)}.")
+    if len(pairs) > MAX_METADATA_PAIRS:
+        raise invalid("metadata", f"may have at most {MAX_METADATA_PAIRS} pairs, not {len(pairs)}.")
     return {key: _metadata_value(key, value) for key, value in pairs.items()}
 
 
 def _metadata_value(key: str, value: object) -> str:
-    if len(key) > MAX_METADATA_KEY:
+    if len(key) > MAX_METADATA_KEY_CHARS:
         raise invalid(
-            "metadata", f"has a key of {len(key)} characters; at most {MAX_METADATA_KEY} are taken."
+            "metadata", f"has a key of {len(key)} characters; at most {MAX_METADATA_KEY_CHARS} are taken."
         )
     path = member("metadata", key)
     if not isinstance(value, str):
         raise mistyped(path, "a string", value)
-    if len(value) > MAX_METADATA_VALUE:
-        raise invalid(path, f"may have at most {MAX_METADATA_VALUE} characters, not {len(value)}.")
+    if len(value) > MAX_METADATA_VALUE_CHARS:
+        raise invalid(path, f"may have at most {MAX_METADATA_VALUE_CHARS} characters, not {len(value)}.")
     return value
 
 
@@ -187,25 +195,30 @@ def _check_include(request: Fields) -> None:
 # ------------------------------------------------------------------------------------------ rows
 
 
-def _whole(name: str, least: int, most: int, *, doc: str) -> Parameter:
-    """Returns the row of an integer from `least` to `most`."""
-    return Parameter(
-        name=name,
-        doc=doc,
-        support=Support.EFFECTIVE,
-        schema={"type": "integer", "minimum": least, "maximum": most},
-        read=_into(name, lambda request: request.whole(name, least, most)),
-    )
+def numbers(request: type[msgspec.Struct]) -> Iterator[Parameter]:
+    """Yields the row of each field of a request type that is annotated with `Bounds`, in order."""
+    for name, hint in get_type_hints(request, include_extras=True).items():
+        for bounds in getattr(hint, "__metadata__", ()):
+            if isinstance(bounds, Bounds):
+                is_integer = int in get_args(hint.__origin__)
+                yield _number(name, bounds, is_integer=is_integer)
 
 
-def _number(name: str, least: float, most: float, *, doc: str) -> Parameter:
-    """Returns the row of a number from `least` to `most`."""
+def _number(name: str, bounds: Bounds, *, is_integer: bool) -> Parameter:
+    """Returns the row of a number within `bounds`."""
+    least, most = bounds.least, bounds.most
+
+    def read(request: Fields) -> float | None:
+        if is_integer:
+            return request.whole(name, int(least), int(most))
+        return request.number(name, least, most)
+
     return Parameter(
         name=name,
-        doc=doc,
+        doc=bounds.doc,
         support=Support.EFFECTIVE,
-        schema={"type": "number", "minimum": least, "maximum": most},
-        read=_into(name, lambda request: request.number(name, least, most)),
+        schema={"type": "integer" if is_integer else "number", "minimum": least, "maximum": most},
+        read=_into(name, read),
     )
 
 
@@ -226,8 +239,8 @@ def _label(name: str, *, doc: str) -> Parameter:
         name=name,
         doc=doc,
         support=Support.LABEL,
-        schema=string(maxLength=MAX_LABEL),
-        read=_into(name, lambda request: request.text(name, most=MAX_LABEL)),
+        schema=string(maxLength=MAX_LABEL_CHARS),
+        read=_into(name, lambda request: request.text(name, most=MAX_LABEL_CHARS)),
     )
 
 
@@ -250,7 +263,7 @@ def _ignored(
 
 
 def _refused(name: str, find_refused: Finder, *, doc: str) -> Parameter:
-    """Returns the row of a parameter of which the node takes null alone."""
+    """Returns the row of a parameter of which the node accepts null alone."""
     return Parameter(
         name=name,
         doc=doc,
@@ -278,7 +291,7 @@ PARAMETERS: Final[tuple[Parameter, ...]] = (
         name="model",
         doc="Served model.",
         support=Support.EFFECTIVE,
-        schema=string(minLength=1, maxLength=MAX_MODEL),
+        schema=string(minLength=1, maxLength=MAX_MODEL_CHARS),
         read=_into("model", _read_model),
         is_required=True,
     ),
@@ -298,11 +311,7 @@ PARAMETERS: Final[tuple[Parameter, ...]] = (
         schema=string(),
         read=_into("instructions", lambda request: request.text("instructions")),
     ),
-    _whole(
-        "max_output_tokens", 1, MAX_OUTPUT_TOKENS, doc="Tokens of the answer at most, reasoning included."
-    ),
-    _number("temperature", 0, 2, doc="Sampling temperature; 0 is greedy."),
-    _number("top_p", 0, 1, doc="Probability mass of nucleus sampling."),
+    *numbers(Request),
     Parameter(
         name="tools",
         doc="Functions that the model may call.",
@@ -319,7 +328,7 @@ PARAMETERS: Final[tuple[Parameter, ...]] = (
             choice("none", "auto", "required"),
             record({"type": choice("function"), "name": string()}, "type", "name"),
         ),
-        read=lambda request, read: {"tool_choice": read_tool_choice(request, read["tools"])},
+        read=lambda request, read: {"tool_choice": read_tool_choice(request, read.get("tools", ()))},
         find_refused=unsupported.tool_choice,
     ),
     _flag("parallel_tool_calls", doc="Whether one answer may have several calls."),
@@ -357,9 +366,9 @@ PARAMETERS: Final[tuple[Parameter, ...]] = (
         support=Support.LABEL,
         schema={
             "type": "object",
-            "maxProperties": MAX_METADATA,
-            "propertyNames": {"maxLength": MAX_METADATA_KEY},
-            "additionalProperties": string(maxLength=MAX_METADATA_VALUE),
+            "maxProperties": MAX_METADATA_PAIRS,
+            "propertyNames": {"maxLength": MAX_METADATA_KEY_CHARS},
+            "additionalProperties": string(maxLength=MAX_METADATA_VALUE_CHARS),
         },
         read=_into("metadata", _read_metadata),
     ),

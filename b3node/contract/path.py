@@ -1,4 +1,4 @@
-"""How a refusal names the place it means: `input[2].content[0].image_url`, `tools[1].parameters`."""
+"""Paths in a request, as refusals name them: `input[2].content[0].image_url`, `tools[1].parameters`."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from typing import Final
 
 from b3node.errors import quoted
 
-Step = str | int
-"""A member's name or an element's position."""
+PathStep = str | int
+"""Name of a member or position of an element."""
 
-MAX_NAME: Final = 64
-"""Characters of a client's own name that a path repeats (errors quote at most as many)."""
+MAX_NAME_CHARS: Final = 64
+"""Characters of a client's own name that a path repeats; errors quote at most as many."""
 
 
 def member(path: str, name: str) -> str:
-    """The path of the member `name` of the object at `path`; "" is the request itself.
+    """Returns the path of the member `name` of the object at `path`; "" is the request itself.
 
     >>> member("tools[1]", "name")
     'tools[1].name'
     """
-    plain = 0 < len(name) <= MAX_NAME and name.isprintable()
-    shown = name if plain else quoted(name, MAX_NAME)[1:-1] or '""'
+    plain = 0 < len(name) <= MAX_NAME_CHARS and name.isprintable()
+    shown = name if plain else quoted(name, MAX_NAME_CHARS)[1:-1] or '""'
     return f"{path}.{shown}" if path else shown
 
 
 def element(path: str, index: int) -> str:
-    """The path of element `index` of the array at `path`."""
+    """Returns the path of element `index` of the array at `path`."""
     return f"{path}[{index}]"

@@ -17,13 +17,13 @@ from b3node.contract.request import Request
 from b3node.contract.unsupported import RefusedEntry
 from b3node.errors import MAX_MESSAGE, Refusal
 
-MAX_LIST: Final = 180
+MAX_LIST_CHARS: Final = 180
 """Characters of the list of entries, so that the advice for the first of them still fits."""
 
-_COUNT_ROOM: Final = 20
+_COUNT_CHARS: Final = 20
 """Characters of a separator and the number of kinds left out."""
 
-_PATHS_SHOWN: Final = (32, 8, 4, 2, 1)
+_MAX_PATHS_PER_KIND: Final = (32, 8, 4, 2, 1)
 """Places of one kind that are named: the most that keeps the list short enough."""
 
 _CHAT_NAMES: Final = {
@@ -73,29 +73,29 @@ def refusal_of(entries: list[RefusedEntry], lead: str = "Not supported on this n
 def _listed(entries: list[RefusedEntry]) -> str:
     places: dict[str, list[str]] = {}
     for entry in entries:
-        places.setdefault(entry.what, []).append(entry.path)
-    for most in _PATHS_SHOWN:
-        kinds = [_kind(what, paths, most) for what, paths in places.items()]
+        places.setdefault(entry.label, []).append(entry.path)
+    for most in _MAX_PATHS_PER_KIND:
+        kinds = [_kind(label, paths, most) for label, paths in places.items()]
         text = "; ".join(kinds)
-        if len(text) <= MAX_LIST:
+        if len(text) <= MAX_LIST_CHARS:
             return text
     return _cut(kinds)
 
 
-def _kind(what: str, paths: list[str], most: int) -> str:
+def _kind(label: str, paths: list[str], most: int) -> str:
     """Returns one kind of entry with its places; without them if its name has the place already."""
     places = [path.removesuffix(".type") for path in paths]
-    if what.startswith(places[0]):
-        return what
+    if label.startswith(places[0]):
+        return label
     rest = f" and {len(places) - most} more" if len(places) > most else ""
-    return f"{what} ({', '.join(places[:most])}{rest})"
+    return f"{label} ({', '.join(places[:most])}{rest})"
 
 
 def _cut(kinds: list[str]) -> str:
     """Returns as many of `kinds` as fit, and the number of the others."""
     text = kinds[0]
     for position, kind in enumerate(kinds[1:], start=1):
-        if len(text) + len(kind) > MAX_LIST - _COUNT_ROOM:
+        if len(text) + len(kind) > MAX_LIST_CHARS - _COUNT_CHARS:
             return f"{text}; and {len(kinds) - position} more"
         text = f"{text}; {kind}"
     return text

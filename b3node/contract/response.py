@@ -1,10 +1,13 @@
-"""The Response object as the wire has it: frozen values whose declared order is the order of their keys.
+"""The Response object as clients get it: frozen values whose declared order is the order of their keys.
 
 The top level follows the order of OpenAI's own bodies (`id`, `object`, `created_at`, `status`, then the
-alphabet, `metadata` last); items follow the contract's example. A field that the contract fixes is a
-constant with a one-value type, so the published schema and the encoder say the same thing. `b3os` is unset,
-and therefore absent, in the snapshots of a stream; everywhere else null is spelled out, because strict
-readers (OpenAI's OpenAPI document, the Open Responses schema) ask for the key.
+alphabet, `metadata` last); items follow the contract's example. A field that the contract fixes is a constant
+with a one-value type, so the published schema and the encoder agree. `b3os` is unset, and therefore absent,
+in the snapshots of a stream; everywhere else null is written, because strict readers (OpenAI's OpenAPI
+document, the Open Responses schema) require the key.
+
+Docstrings of the types are descriptions in the OpenAPI document; those of fields are not, so a type's
+explains its fields too.
 """
 
 from __future__ import annotations
@@ -21,32 +24,32 @@ Status = Literal["in_progress", "completed", "incomplete", "failed"]
 
 ItemStatus = Literal["in_progress", "completed", "incomplete"]
 
-Nothing = tuple[()]
-"""An array that readers require and that is always empty here: annotations, logprobs, summaries."""
+EmptyArray = tuple[()]
+"""Array that readers require and that is always empty here: annotations, logprobs, summaries."""
 
-Schema = dict[str, Any]
-"""A client's JSON Schema, echoed as it came; `Any` because msgspec publishes no schema for `object`."""
+EchoedSchema = dict[str, Any]
+"""A client's JSON Schema, echoed as it came. `Any`, because msgspec publishes no schema for `object`."""
 
 
 class OutputText(msgspec.Struct, frozen=True, tag_field="type", tag="output_text"):
     """The text part of a message."""
 
     text: str
-    annotations: Nothing = ()
-    logprobs: Nothing = ()
+    annotations: EmptyArray = ()
+    logprobs: EmptyArray = ()
 
 
 class ReasoningText(msgspec.Struct, frozen=True, tag_field="type", tag="reasoning_text"):
-    """The text part of a thought."""
+    """The text part of reasoning."""
 
     text: str
 
 
-Part = OutputText | ReasoningText
+OutputPart = OutputText | ReasoningText
 
 
 class OutputMessage(msgspec.Struct, frozen=True, tag_field="type", tag="message"):
-    """What the model says to the user. `content` is empty when the item opens, one part afterwards."""
+    """The model's answer to the user. `content` is empty when the item opens, one part afterwards."""
 
     id: str
     status: ItemStatus
@@ -55,11 +58,11 @@ class OutputMessage(msgspec.Struct, frozen=True, tag_field="type", tag="message"
 
 
 class OutputReasoning(msgspec.Struct, frozen=True, tag_field="type", tag="reasoning"):
-    """What the model thought. A local model's raw text stands in `content`; there is never a summary."""
+    """The model's reasoning. `content` is the model's raw text; there is never a summary."""
 
     id: str
     status: ItemStatus
-    summary: Nothing = ()
+    summary: EmptyArray = ()
     content: tuple[ReasoningText, ...] = ()
 
 
@@ -67,7 +70,7 @@ class OutputFunctionCall(msgspec.Struct, frozen=True, tag_field="type", tag="fun
     """A call of a declared function.
 
     `arguments` is JSON text: a whole object that matches the function's schema when the status is
-    `completed`, whatever was written so far when it is `incomplete`, empty when the item opens.
+    `completed`, the text so far when it is `incomplete`, empty when the item opens.
     """
 
     id: str
@@ -81,20 +84,20 @@ OutputItem = OutputMessage | OutputReasoning | OutputFunctionCall
 
 
 class InputTokensDetails(msgspec.Struct, frozen=True):
-    """`cached_tokens` is what the prefix cache served; writing to it is never billed."""
+    """`cached_tokens` were served by the prefix cache; writing to it is never billed."""
 
     cached_tokens: int
     cache_write_tokens: Literal[0] = 0
 
 
 class OutputTokensDetails(msgspec.Struct, frozen=True):
-    """`reasoning_tokens` is the part of the output that was thought."""
+    """`reasoning_tokens` is the part of the output that is reasoning."""
 
     reasoning_tokens: int
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """Counts of tokens; cached ones are included in the input, reasoning in the output."""
+    """Counts of tokens; cached ones are part of the input, reasoning is part of the output."""
 
     input_tokens: int
     input_tokens_details: InputTokensDetails
@@ -104,7 +107,7 @@ class Usage(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, *, input_tokens: int, cached_tokens: int, output_tokens: int, reasoning_tokens: int) -> Usage:
-        """The usage with its total.
+        """Returns the usage with its total.
 
         Raises:
             ValueError: a part is larger than its whole, or a count is negative.
@@ -124,24 +127,24 @@ class Usage(msgspec.Struct, frozen=True):
 
 
 class IncompleteDetails(msgspec.Struct, frozen=True):
-    """Why a response is incomplete. The end of the context counts as this limit too."""
+    """The reason of an incomplete response. The end of the context counts as this limit too."""
 
     reason: Literal["max_output_tokens"]
 
 
 class ResponseError(msgspec.Struct, frozen=True):
-    """Why a response failed. The codes are OpenAI's closed list; ours stands in the `error` event."""
+    """The error of a failed response. Its codes are OpenAI's closed list; our own is in the `error` event."""
 
     code: Literal["server_error"]
     message: str
 
 
 class FunctionToolEcho(msgspec.Struct, frozen=True, tag_field="type", tag="function"):
-    """A declared function, every key spelled out."""
+    """A declared function, every key written."""
 
     name: str
     description: str | None
-    parameters: Schema | None
+    parameters: EchoedSchema | None
     strict: bool | None
 
 
@@ -163,20 +166,20 @@ class JsonSchemaFormat(msgspec.Struct, frozen=True, tag_field="type", tag="json_
     """JSON that matches `schema`. OpenAI's document knows no null description, so it is left out."""
 
     name: str
-    schema: Schema
+    schema: EchoedSchema
     strict: bool
     description: str | UnsetType = UNSET
 
 
 class TextEcho(msgspec.Struct, frozen=True):
-    """How the answer's text was constrained."""
+    """The format of the answer's text."""
 
     format: PlainFormat | JsonObjectFormat | JsonSchemaFormat
     verbosity: Verbosity
 
 
 class ReasoningEcho(msgspec.Struct, frozen=True):
-    """How much thought was asked for; null where the request was silent."""
+    """The wanted effort and summary of reasoning; null where the request has none."""
 
     effort: Effort | None
     summary: str | None
@@ -191,7 +194,7 @@ class Timing(msgspec.Struct, frozen=True):
 
 
 class B3os(msgspec.Struct, frozen=True):
-    """The extension object: who served the response, and how long it took."""
+    """The extension object: the node that served the response, and its times."""
 
     node: str
     timing: Timing

@@ -1,18 +1,19 @@
-"""JSON from a stranger: decoded exactly, or refused, for a cost that the body's size bounds.
+"""Decodes untrusted JSON exactly, or refuses it, at a cost that the body's size bounds.
 
 msgspec decodes and is strict about most of the grammar (RFC 8259): no NaN, no number beyond a double, no lone
-surrogate, no invalid UTF-8, no byte order mark, nothing behind the document. What it does not refuse is added
-here: a name twice in one object (whoever reads the first one meters another model than the node runs), more
-than 64 levels, more than 50,000 values, and integers that need more than 64 bits.
+surrogate, no invalid UTF-8, no byte order mark, nothing after the document. This module also refuses a name
+twice in one object (a proxy that reads the first one meters another model than the node runs), more than 64
+levels, more than 50,000 values, and integers that need more than 64 bits.
 
 Three passes, each cheap, and a fourth that only a flawed body pays for:
 
-1. *Before decoding*, commas and opening brackets outside strings give a lower bound of the number of values, so
-   a bomb never becomes objects. They are counted in the raw bytes first; only when that count could exceed the
-   limit are the strings cut out and the rest counted again, so text full of commas is never refused.
+1. *Before decoding*, commas and opening brackets outside strings give a lower bound of the number of values,
+   so a small body never becomes millions of objects. They are counted in the raw bytes first; only when that
+   count could exceed the limit are the strings cut out and the rest counted again, so text full of commas is
+   never refused.
 2. *Decoding.* At most about twice the allowed number of values can come out of it.
-3. *After decoding*, a walk level by level counts values, depth and members exactly. Every member has one colon
-   outside strings, so a repeated name shows as a colon too many: no hook for each object is needed.
+3. *After decoding*, a walk level by level counts values, depth and members exactly. Every member has one
+   colon outside strings, so a repeated name shows as a colon too many: no hook for each object is needed.
 4. *To name the place*, `_flaw` reads the bytes token by token until the first limit is crossed.
 
 Nothing here knows the request: only JSON, bytes and paths.
@@ -26,33 +27,35 @@ from typing import Final
 
 import msgspec
 
-from b3node.contract.path import Step, element, member
+from b3node.contract.path import PathStep, element, member
 from b3node.errors import Refusal
 
-MAX_DEPTH: Final = 64
-"""Levels of arrays and objects, the outermost included (contract decisions, "Requests")."""
+MAX_LEVELS: Final = 64
+"""Levels of arrays and objects in a document, the outermost included (contract decisions, "Requests")."""
 
 MAX_VALUES: Final = 50_000
-"""Values of a document: objects, arrays, strings that are not names, numbers, literals (the same)."""
+"""Values in a document: objects, arrays, strings that are not names, numbers, literals (the same)."""
 
 MIN_INTEGER: Final = -(2**63)
+"""Smallest integer of MessagePack, and so of the frames between the processes."""
+
 MAX_INTEGER: Final = 2**64 - 1
-"""What one MessagePack integer holds, and so what the frames between the processes can carry."""
+"""Largest integer of MessagePack (the same)."""
 
 _MAX_QUOTES: Final = 4 * MAX_VALUES
-"""A value brings at most itself and its name as strings, each with two quotes."""
+"""Quotes of `MAX_VALUES` values: each has at most itself and its name as strings, with two quotes each."""
 
 _MAX_TOKENS: Final = 6 * MAX_VALUES
-"""A value brings at most its name, a colon, itself or two brackets, and a comma."""
+"""Tokens of `MAX_VALUES` values: each has at most a name, a colon, itself or two brackets, and a comma."""
 
-_FIRST_TOKENS: Final = 2000
-"""Tokens that are read to tell a nest from a mere crowd of values."""
+_NEST_CHECK_TOKENS: Final = 2000
+"""Tokens that are read to distinguish nesting from a large number of values."""
 
-_MAX_DIGITS: Final = 20
+_MAX_INTEGER_DIGITS: Final = 20
 """Digits of `MAX_INTEGER`."""
 
-_NAMED_STEPS: Final = 3
-"""Steps of the path that names a nest too deep: enough for any field (`tools[0].parameters`)."""
+_MAX_NAMED_STEPS: Final = 3
+"""Steps of the path to a field that nests too deep: enough for any field (`tools[0].parameters`)."""
 
 _OPENING: Final = (b"[", b"{")
 _CLOSING: Final = (b"]", b"}")
@@ -66,10 +69,11 @@ _decode_name: Final = msgspec.json.Decoder(str).decode
 
 
 def loads(body: bytes) -> object:
-    """The one JSON document that `body` holds: dict, list, str, int, float, bool or None.
+    """Decodes the one JSON document in `body`: dict, list, str, int, float, bool or None.
 
-    Raises `Refusal` (`invalid_request`) for anything else; `param` is the path of a repeated name, of an integer
-    out of range or of the field that nests too deep, and None where the whole body is meant.
+    Raises:
+        Refusal: `invalid_request`. `param` is the path of a repeated name, of an integer out of range or of
+            the field that nests too deep; None if the fault is in the whole body.
     """
     if _holds_too_many(body):
         raise _too_many(body)
@@ -86,7 +90,7 @@ def loads(body: bytes) -> object:
 
 
 def is_deeper(value: object, levels: int) -> bool:
-    """Whether arrays and objects nest more than `levels` deep in `value`; a scalar has no level."""
+    """Returns whether arrays and objects nest more than `levels` deep in `value`; a scalar has no level."""
     layer = [value]
     for _ in range(levels + 1):
         layer = [container for container in layer if isinstance(container, dict | list)]
@@ -100,7 +104,7 @@ def is_deeper(value: object, levels: int) -> bool:
 
 
 def _holds_too_many(body: bytes) -> bool:
-    """Whether `body`, if it is JSON at all, certainly has more than `MAX_VALUES` values."""
+    """Returns whether `body`, if it is JSON, certainly has more than `MAX_VALUES` values."""
     if not _needs_too_many(body):
         return False
     plain = _without_escapes(body)
@@ -108,26 +112,26 @@ def _holds_too_many(body: bytes) -> bool:
 
 
 def _needs_too_many(text: bytes) -> bool:
-    """Whether the structure needs too many values: every container is one, and n commas part n + 1."""
+    """Returns whether the structure needs too many values: each container is one, n commas separate n + 1."""
     structure = text.translate(None, _NOT_COUNTED)
     commas = structure.count(b",")
     return commas >= MAX_VALUES or len(structure) - commas > MAX_VALUES
 
 
 def _without_escapes(body: bytes) -> bytes:
-    """`body` with no escaped quote left. Pairs of backslashes go first, as a string is read from its left."""
+    """Removes escaped quotes. Pairs of backslashes go first, because a string is read from its left."""
     return body.replace(rb"\\", b"").replace(rb"\"", b"") if b"\\" in body else body
 
 
 def _outside_strings(plain: bytes) -> bytes:
-    """What stands outside the strings of a text without escaped quotes."""
+    """Returns the parts outside the strings of a text without escaped quotes."""
     return b"".join(plain.split(b'"')[::2])
 
 
 def _check(document: object, body: bytes) -> None:
-    """Refuses a decoded `document` that crosses a limit or lost a member on the way from `body`."""
+    """Refuses a decoded `document` that exceeds a limit or has fewer members than `body`."""
     values, members, layer = 1, 0, [document]
-    for depth in range(MAX_DEPTH + 1):
+    for depth in range(MAX_LEVELS + 1):
         if values > MAX_VALUES:
             raise _too_many(body)
         if not _are_in_range(layer):
@@ -135,7 +139,7 @@ def _check(document: object, body: bytes) -> None:
         layer = [container for container in layer if type(container) is dict or type(container) is list]
         if not layer:
             break
-        if depth == MAX_DEPTH:
+        if depth == MAX_LEVELS:
             raise _flaw(body) or _too_deep([])
         members += sum(len(container) for container in layer if type(container) is dict)
         layer = _children(layer)
@@ -145,7 +149,7 @@ def _check(document: object, body: bytes) -> None:
 
 
 def _children(containers: list[object]) -> list[object]:
-    """All elements and members of `containers`, in order."""
+    """Returns all elements and members of `containers`, in order."""
     children: list[object] = []
     for container in containers:
         if isinstance(container, dict):
@@ -156,20 +160,20 @@ def _children(containers: list[object]) -> list[object]:
 
 
 def _are_in_range(values: list[object]) -> bool:
-    """Whether every integer among `values` fits in 64 bits."""
+    """Returns whether every integer among `values` fits in 64 bits."""
     return all(MIN_INTEGER <= value <= MAX_INTEGER for value in values if type(value) is int)
 
 
 def _has_no_more_colons(body: bytes, members: int) -> bool:
-    """Whether `body`, known to be JSON, has `members` colons outside its strings."""
+    """Returns whether `body`, known to be JSON, has `members` colons outside its strings."""
     return body.count(b":") == members or _outside_strings(_without_escapes(body)).count(b":") == members
 
 
 # ---------------------------------------------------------------------------------------------- slow pass
 
 
-class _Frame:
-    """One open array or object of the slow pass, and the step that leads to the value being read in it."""
+class _OpenContainer:
+    """An open array or object of the slow pass, with the step to the value that is being read in it."""
 
     __slots__ = ("awaits_name", "is_object", "names", "step")
 
@@ -177,16 +181,16 @@ class _Frame:
         self.is_object = is_object
         self.awaits_name = is_object
         self.names: set[str] = set()
-        self.step: Step = "" if is_object else 0
+        self.step: PathStep = "" if is_object else 0
 
     def advance(self) -> None:
-        """A comma: the next element or name follows."""
+        """Moves on after a comma: the next element or name follows."""
         if isinstance(self.step, int):
             self.step += 1
         self.awaits_name = self.is_object
 
-    def takes(self, name: str) -> bool:
-        """A name was read; false if the object had it already."""
+    def add_name(self, name: str) -> bool:
+        """Adds a name; returns false if the object had it already."""
         self.awaits_name, self.step = False, name
         is_new = name not in self.names
         self.names.add(name)
@@ -194,36 +198,36 @@ class _Frame:
 
 
 def _flaw(body: bytes, most: int = _MAX_TOKENS) -> Refusal | None:
-    """The refusal of the first place, in reading order, that is too deep, out of range or a repeated name.
+    """Returns the refusal of the first place that is too deep, out of range or a repeated name.
 
-    Reads at most `most` tokens, and takes any bytes: what is not JSON is for the decoder to refuse.
+    Reads at most `most` tokens, and accepts any bytes: the decoder refuses those that are not JSON.
     """
-    frames: list[_Frame] = []
+    containers: list[_OpenContainer] = []
     for match in islice(_TOKEN.finditer(body), most):
         token = match[0]
-        if token == b"," and frames:
-            frames[-1].advance()
-        elif token in _CLOSING and frames:
-            frames.pop()
+        if token == b"," and containers:
+            containers[-1].advance()
+        elif token in _CLOSING and containers:
+            containers.pop()
         elif token[:1] == b'"':
-            if frames and frames[-1].awaits_name and not frames[-1].takes(_name(token)):
-                return _repeated(_steps(frames))
+            if containers and containers[-1].awaits_name and not containers[-1].add_name(_name(token)):
+                return _repeated(_steps(containers))
         elif token in _OPENING:
-            if len(frames) == MAX_DEPTH:
-                return _too_deep(_steps(frames))
-            frames.append(_Frame(is_object=token == b"{"))
+            if len(containers) == MAX_LEVELS:
+                return _too_deep(_steps(containers))
+            containers.append(_OpenContainer(is_object=token == b"{"))
         elif _INTEGER.fullmatch(token) and not _fits(token):
-            return _out_of_range(_steps(frames))
+            return _out_of_range(_steps(containers))
     return None
 
 
-def _steps(frames: list[_Frame]) -> list[Step]:
-    """The way from the document to the value being read."""
-    return [frame.step for frame in frames]
+def _steps(containers: list[_OpenContainer]) -> list[PathStep]:
+    """Returns the steps from the document to the value that is being read."""
+    return [container.step for container in containers]
 
 
 def _name(token: bytes) -> str:
-    """The text of a string token; a broken one stands for itself."""
+    """Returns the text of a string token; that of a broken one is the token itself."""
     try:
         return _decode_name(token)
     except msgspec.DecodeError:
@@ -231,13 +235,13 @@ def _name(token: bytes) -> str:
 
 
 def _fits(integer: bytes) -> bool:
-    return len(integer.lstrip(b"-")) <= _MAX_DIGITS and MIN_INTEGER <= int(integer) <= MAX_INTEGER
+    return len(integer.lstrip(b"-")) <= _MAX_INTEGER_DIGITS and MIN_INTEGER <= int(integer) <= MAX_INTEGER
 
 
 # ----------------------------------------------------------------------------------------------- refusals
 
 
-def _path(steps: list[Step]) -> str:
+def _path(steps: list[PathStep]) -> str:
     path = ""
     for step in steps:
         path = element(path, step) if isinstance(step, int) else member(path, step)
@@ -249,30 +253,30 @@ def _refused(message: str, path: str = "") -> Refusal:
 
 
 def _too_many(body: bytes) -> Refusal:
-    """Too many values; or, if they start as a nest that is too deep, that, which tells more."""
+    """Returns the refusal of too many values, or of nesting if the body starts too deep: that helps more."""
     message = f"The request body holds more than {MAX_VALUES:,} JSON values."
-    return _flaw(body, _FIRST_TOKENS) or _refused(message)
+    return _flaw(body, _NEST_CHECK_TOKENS) or _refused(message)
 
 
-def _too_deep(steps: list[Step]) -> Refusal:
-    """Names the field that holds the nest; positions at the end of the path would say nothing."""
-    named = steps[:_NAMED_STEPS]
+def _too_deep(steps: list[PathStep]) -> Refusal:
+    """Returns the refusal of nesting, at the field that holds it; positions at the path's end are cut off."""
+    named = steps[:_MAX_NAMED_STEPS]
     while named and isinstance(named[-1], int):
         named.pop()
-    return _refused(f"The request body nests arrays and objects more than {MAX_DEPTH} deep.", _path(named))
+    return _refused(f"The request body nests arrays and objects more than {MAX_LEVELS} deep.", _path(named))
 
 
-def _repeated(steps: list[Step]) -> Refusal:
+def _repeated(steps: list[PathStep]) -> Refusal:
     return _refused("This name stands twice in one JSON object; send it once.", _path(steps))
 
 
-def _out_of_range(steps: list[Step]) -> Refusal:
+def _out_of_range(steps: list[PathStep]) -> Refusal:
     message = "A number is out of range: integers have at most 64 bits, others must fit a double."
     return _refused(message, _path(steps))
 
 
 def _malformed(body: bytes, report: str) -> Refusal:
-    """Says what is wrong with bytes that are not one JSON document, and where if the decoder's `report` does."""
+    """Returns the refusal of bytes that are not one JSON document, with the place if `report` has it."""
     if not body.strip():
         return _refused("The request body is empty; send a JSON object.")
     if body.startswith(b"\xef\xbb\xbf"):

@@ -1,4 +1,4 @@
-"""Function tools, the choice among them, and JSON Schemas wherever a request carries one."""
+"""Reads function tools, the choice among them, and the JSON Schemas of a request."""
 
 from __future__ import annotations
 
@@ -13,17 +13,19 @@ from b3node.contract.strict_json import is_deeper
 from b3node.errors import quoted
 
 MAX_TOOLS: Final = 128
-"""Tools of one request: a bound of this node, where the contract page has none."""
+"""Tools in one request: a bound of this node; the contract page has none."""
 
 _MODES: Final[tuple[Literal["none", "auto", "required"], ...]] = ("none", "auto", "required")
 
 MAX_SCHEMA_BYTES: Final = 64 * 1024
+"""Bytes of a schema written without white space (contract decisions)."""
+
 MAX_SCHEMA_LEVELS: Final = 32
-"""A schema written without white space, and the arrays and objects nested in it (contract decisions)."""
+"""Levels of arrays and objects in a schema (the same)."""
 
 
 def read_schema(fields: Fields, name: str) -> dict[str, object] | None:
-    """A JSON Schema object within its bounds. Its keywords are for the schema compiler to judge."""
+    """Reads a JSON Schema object within its bounds. Its keywords are for the schema compiler to judge."""
     schema = fields.mapping(name)
     if schema is None:
         return None
@@ -36,7 +38,7 @@ def read_schema(fields: Fields, name: str) -> dict[str, object] | None:
 
 
 def read_tools(request: Fields) -> tuple[FunctionTool, ...]:
-    """The functions of `tools`, their names unique."""
+    """Reads the functions of `tools`; refuses a repeated name."""
     tools: dict[str, FunctionTool] = {}
     for fields in request.objects("tools", most=MAX_TOOLS) or []:
         tool = _read_tool(fields)
@@ -62,7 +64,7 @@ def _check_callers(tool: Fields) -> None:
 
 
 def read_tool_choice(request: Fields, tools: tuple[FunctionTool, ...]) -> ToolChoice:
-    """What `tool_choice` says, "auto" when unset, held against the declared `tools`."""
+    """Reads `tool_choice`, "auto" if unset; refuses a choice that the declared `tools` do not allow."""
     value = request.get("tool_choice")
     if value is None or isinstance(value, str):
         mode = request.choice("tool_choice", _MODES) or "auto"

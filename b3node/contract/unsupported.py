@@ -48,12 +48,14 @@ _PART_TYPES: Final = ("input_text", "input_image", "output_text", "refusal")
 
 
 class RefusedEntry(msgspec.Struct, frozen=True):
-    """One refused entry of a request. Entries with the same `what` are listed together."""
+    """One refused entry of a request. Entries with the same `label` are listed together."""
 
     path: str
     """Path of the entry."""
-    what: str
+
+    label: str
     """Name of the refused thing; a parameter's is its path."""
+
     advice: str = ""
     """How a client gets rid of it; "" if nothing helps."""
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import pytest
 
 from b3node.api.request_schema import REQUEST_SCHEMAS
 from b3node.contract.decode import decode_request
-from b3node.contract.parameters import BY_NAME, ITEM_COMPONENTS, PARAMETERS, READ_ORDER, Support
-from b3node.contract.request import Request
+from b3node.contract.fields import Fields
+from b3node.contract.parameters import BY_NAME, ITEM_COMPONENTS, PARAMETERS, READ_ORDER, Support, numbers
+from b3node.contract.request import Bounds, Request
+from b3node.errors import Refusal
 from tests.contract.bodies import FULL, answer, encoded
 
 
@@ -57,3 +59,20 @@ def test_every_field_of_a_request_is_read() -> None:
 def test_the_items_that_the_table_names_are_published() -> None:
     """Each component of `input` is one of the document's."""
     assert set(ITEM_COMPONENTS) <= set(REQUEST_SCHEMAS)
+
+
+class Sampled(msgspec.Struct):
+    min_p: Annotated[float | None, Bounds(0, 1, "Least probability.")] = None
+    min_keep: Annotated[int | None, Bounds(1, 9, "Least number of tokens.")] = None
+    label: str | None = None
+
+
+def test_a_number_is_defined_by_its_field_alone() -> None:
+    """An annotated field makes the row that reads and publishes it; other fields make none."""
+    min_p, min_keep = numbers(Sampled)
+    assert (min_p.name, min_p.doc) == ("min_p", "Least probability.")
+    assert min_p.schema == {"type": "number", "minimum": 0, "maximum": 1}
+    assert min_p.read(Fields({"min_p": 1}), {}) == {"min_p": 1.0}
+    assert min_keep.schema == {"type": "integer", "minimum": 1, "maximum": 9}
+    with pytest.raises(Refusal, match="min_keep must be from 1 to 9"):
+        min_keep.read(Fields({"min_keep": 10}), {})

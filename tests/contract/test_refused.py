@@ -161,7 +161,7 @@ ENTRIES = st.builds(
 @given(st.lists(ENTRIES, max_size=40), ENTRIES, st.sampled_from(ADVICE))
 def test_the_first_advice_always_fits(others: list[RefusedEntry], entry: RefusedEntry, advice: str) -> None:
     """However many entries a message lists, the first advice is not dropped for want of room."""
-    entries = [*others, RefusedEntry(entry.path, entry.what, advice)]
+    entries = [*others, RefusedEntry(entry.path, entry.label, advice)]
     refusal = refusal_of(entries)
     assert refusal.message.endswith(advice)
     assert refusal.param == entries[0].path

@@ -15,8 +15,8 @@ from hypothesis import example, given, strategies as st
 from b3node.contract import strict_json
 from b3node.contract.strict_json import (
     _TOKEN,
-    MAX_DEPTH,
     MAX_INTEGER,
+    MAX_LEVELS,
     MAX_VALUES,
     MIN_INTEGER,
     is_deeper,
@@ -144,8 +144,8 @@ def nested(levels: int, opening: bytes = b"[", closing: bytes = b"]") -> bytes:
 @pytest.mark.parametrize(("opening", "closing"), [(b"[", b"]"), (b'{"a":', b"}")])
 def test_the_deepest_nest_is_taken_and_one_more_is_not(opening: bytes, closing: bytes) -> None:
     """64 levels decode; 65, a thousand and a hundred thousand do not."""
-    loads(opening * (MAX_DEPTH - 1) + b"[]" + closing * (MAX_DEPTH - 1))
-    for levels in (MAX_DEPTH, 1000, 100_000):
+    loads(opening * (MAX_LEVELS - 1) + b"[]" + closing * (MAX_LEVELS - 1))
+    for levels in (MAX_LEVELS, 1000, 100_000):
         refusal(opening * levels + b"[]" + closing * levels)
 
 
@@ -304,7 +304,7 @@ def test_the_fast_passes_judge_as_a_slow_reader_does(text: str) -> None:
     """With limits of 3 levels and 10 values, a document is refused exactly when a hook for each object says
     so.
     """
-    with mock.patch.multiple(strict_json, MAX_DEPTH=3, MAX_VALUES=10, _MAX_QUOTES=40, _MAX_TOKENS=60):
+    with mock.patch.multiple(strict_json, MAX_LEVELS=3, MAX_VALUES=10, _MAX_QUOTES=40, _MAX_TOKENS=60):
         is_taken = _is_taken(text.encode())
     assert is_taken is _Reference(text, 3, 10).is_sound
 
