@@ -80,7 +80,7 @@ def test_a_finished_sequence_does_not_stay_long_while_others_run() -> None:
 
 
 def test_full_host_memory_goes_to_the_sequences_that_ended_last() -> None:
-    """While nothing runs, copies of prefixes without cells are evicted for those with cells; then it is idle."""
+    """While nothing runs, copies of prefixes without cells make room for others; then it is idle."""
     rig = Rig(kept_cells=0, host_cache=70, cells=1000, price=1.0)
     for number in range(6):
         rig.step(submit(number, TALKING[number], max_tokens=30))

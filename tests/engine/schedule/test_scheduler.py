@@ -302,7 +302,7 @@ def test_a_sequence_that_breaks_alone_fails() -> None:
 
 
 def test_an_overflow_costs_the_sequence_that_caused_it(monkeypatch) -> None:
-    """NaN spreads to every sequence of the step; the culprit is found, the text of the others is unchanged."""
+    """NaN spreads to every sequence of the step; the culprit is found, other texts are unchanged."""
     rig = Rig()
     prompts = [p for p in ([i, i + 1] for i in range(80)) if not {EOG, 94} & set(continuation(p, 12))][:3]
     rig.step(*(submit(i, prompt, max_tokens=12) for i, prompt in enumerate(prompts)))
@@ -317,7 +317,7 @@ def test_an_overflow_costs_the_sequence_that_caused_it(monkeypatch) -> None:
 
 
 def test_cells_that_do_not_exist_end_no_request() -> None:
-    """When the cache holds fewer cells than are accounted for, requests take turns instead of planning for ever."""
+    """When the cache has fewer cells than counted, requests take turns instead of planning for ever."""
     rig = Rig(cells=100, n_ctx=60, parallel=4)
     rig.backend.cells = 50
     prompts = [[i, *range(20)] for i in range(30, 34)]
