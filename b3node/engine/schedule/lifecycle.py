@@ -1,7 +1,8 @@
 """Moves sequences out of their slots: to their end, or back into the queue to be computed again.
 
 A sequence waits, runs in a slot, and ends. It may go back to the queue any number of times: alone, paused for
-its cells, or with all that run, after a step that broke the cache. It keeps its tokens then, and loses its cells.
+its cells, or with all that run, after a step that broke the cache. It keeps its tokens then, and loses its
+cells.
 """
 
 from __future__ import annotations
@@ -66,9 +67,9 @@ class Lifecycle:
     def recompute(self, broken: list[Sequence]) -> None:
         """Wipes the cache and computes all running sequences again, after an overflow or a failed step.
 
-        Which of the `broken` sequences caused it is not known. Numbers that overflowed stay in cells, freed ones
-        too, and reach every sequence that computes over them. So all cells are wiped, and each broken sequence
-        runs alone until it has drawn a token; one that breaks alone has failed.
+        Which of the `broken` sequences caused it is not known. Numbers that overflowed stay in cells, freed
+        ones too, and reach every sequence that computes over them. So all cells are wiped, and each broken
+        sequence runs alone until it has drawn a token; one that breaks alone has failed.
         """
         running = self._slots.running
         if len(running) == 1 and broken:
