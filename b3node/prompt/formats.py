@@ -3,12 +3,10 @@
 A schema is compiled once, and refused where it cannot be enforced. `strict`, `name` and `description` do not
 change enforcement: a schema that was sent holds.
 
-A model that does not know the wanted form writes it all the same, but badly: it puts its words wherever they
-fit.
-Of 24 values that SmolLM2-135M was to pick out of 12 sentences, 14 were right when it was only constrained, 16
-with the instruction to write JSON, 20 when it was shown the schema. So the schema ends the system text,
-written
-with spaces, as models write JSON: without them 15 were right.
+A model that does not know the wanted form writes it all the same, but badly: it puts its words into any
+field. Of 24 values that SmolLM2-135M was to pick out of 12 sentences, 14 were right when it was only
+constrained, 16 with the instruction to write JSON, 20 when it was shown the schema. So the schema ends the
+system text, written with spaces, as models write JSON: without them 15 were right.
 """
 
 from __future__ import annotations
@@ -32,17 +30,17 @@ SCHEMA: Final = "It must match this JSON Schema:\n{schema}"
 DESCRIPTION: Final = "It is described as: {description}"
 
 
-def with_format(conversation: Conversation, text_format: TextFormat, most: int) -> Conversation:
+def with_format(conversation: Conversation, text_format: TextFormat, max_schema_chars: int) -> Conversation:
     """Returns the conversation with the form of the answer in its system text; unchanged for free text.
 
-    A schema of more than `most` characters is not shown.
+    A schema of more than `max_schema_chars` is not shown.
     """
     if text_format.type == "text":
         return conversation
     words = [JSON.format(kind="object" if text_format.schema is None else "value")]
     if text_format.description:
         words.append(DESCRIPTION.format(description=text_format.description))
-    if text_format.schema is not None and len(schema := to_json(text_format.schema)) <= most:
+    if text_format.schema is not None and len(schema := to_json(text_format.schema)) <= max_schema_chars:
         words.append(SCHEMA.format(schema=schema))
     extended = (conversation.system, "\n".join(words))
     return replace(conversation, system=PARAGRAPH.join(text for text in extended if text))

@@ -31,14 +31,13 @@ from b3node.prompt.tokens.markers import MarkerIndex
 from b3node.prompt.tokens.segments import ControlSegment, split
 from b3node.prompt.tokens.vocabulary import PromptVocabulary, Special
 
-ANSWER_SHARE: Final = 4
+ANSWER_DIVISOR: Final = 4
 """Thinking leaves at least one in this many of the remaining tokens to the answer."""
-_SHARES: Final = (1, 4, 16, 64)
+_LIMIT_DIVISORS: Final = (1, 4, 16, 64)
 """Divisors of the bounds, tried in turn when a runtime does not load a grammar: with each, the largest
-functions
-may be called with any arguments. A grammar within smaller bounds is not cached for other requests.
+functions may be called with any arguments. A grammar within smaller bounds is not cached for other requests.
 """
-_UNBOUNDED: Final = (1 << 31) - 1
+_UNBOUNDED_TOKENS: Final = (1 << 31) - 1
 
 
 class AnswerSpec(msgspec.Struct, frozen=True):
@@ -75,8 +74,10 @@ class OutlineBuilder:
         self._n_ctx = n_ctx
         self._budgets = budgets
         self._ends = [special.text for special in vocabulary.specials if special.id in vocabulary.eog]
-        self._functions: LruCache[bytes, Loose] = LruCache(lambda key, loose: len(key) + len(loose.gbnf))
-        self._compiled: LruCache[bytes, CallGrammar] = LruCache(
+        self._function_grammars: LruCache[bytes, Loose] = LruCache(
+            lambda key, loose: len(key) + len(loose.gbnf)
+        )
+        self._call_grammars: LruCache[bytes, CallGrammar] = LruCache(
             lambda key, found: len(key) + len(found.grammar)
         )
 
@@ -94,10 +95,10 @@ class OutlineBuilder:
 
         Raises:
             Refusal: `invalid_request` at `tools[i].parameters` or `text.format.schema`, see
-                `grammar.calls_gbnf`; at
-                `tools` if the grammar of all functions is too large for the model's runtime.
+                `grammar.calls_gbnf`; at `tools` if the grammar of all functions is too large for the model's
+                runtime.
         """
-        calling = calls(request)
+        calling = may_call(request)
         dialect = learned.dialect if calling else replace(learned.dialect, calls=None, also=())
         if dialect == PLAIN:
             return AnswerSpec(grammar=answer)
@@ -109,9 +110,9 @@ class OutlineBuilder:
         )
         thinks = learned.thinking is not None and (end.thinking or enables_thinking(request.effort))
         text = TextAnswer(answer, end.answering, end.begun, thinks)
-        marks = SpecialTokens({special.text: special.id for special in specials}, self._ends)
-        found = self._grammar(request, dialect, text, marks) if calling else None
-        grammar = found.grammar if found else answer_gbnf(dialect, text, marks) if answer else None
+        special_tokens = SpecialTokens({special.text: special.id for special in specials}, self._ends)
+        found = self._grammar(request, dialect, text, special_tokens) if calling else None
+        grammar = found.grammar if found else answer_gbnf(dialect, text, special_tokens) if answer else None
         triggered = found is not None and found.triggered
         held = grammar is not None and not triggered
         outline = Outline(
@@ -123,15 +124,15 @@ class OutlineBuilder:
         )
         return AnswerSpec(reading, outline, grammar, tuple(map(str, found.loosened)) if found else ())
 
-    # -- grammars
+    # ---------------------------------------------------------------------------------------- grammars
 
     def _grammar(
-        self, request: Request, dialect: Dialect, answer: TextAnswer, marks: SpecialTokens
+        self, request: Request, dialect: Dialect, answer: TextAnswer, special_tokens: SpecialTokens
     ) -> CallGrammar:
         """Returns the grammar of an answer that may call, cached for requests that ask for the same."""
         parallel = request.parallel_tool_calls and not (dialect.calls and dialect.calls.alone)
         key = msgspec.json.encode((dialect, request.tools, request.tool_choice, parallel, answer))
-        if key not in self._compiled:
+        if key not in self._call_grammars:
 
             def within(limits: SchemaLimits, known: MutableMapping[bytes, Loose]) -> CallGrammar:
                 return calls_gbnf(
@@ -140,24 +141,28 @@ class OutlineBuilder:
                     request.tool_choice,
                     parallel=parallel,
                     answer=answer,
-                    marks=marks,
+                    marks=special_tokens,
                     known=known,
                     limits=limits,
                 )
 
-            self._compiled[key] = self._runnable(within)
-        return self._compiled[key]
+            self._call_grammars[key] = self._largest_accepted(within)
+        return self._call_grammars[key]
 
-    def _runnable(
+    def _largest_accepted(
         self, within: Callable[[SchemaLimits, MutableMapping[bytes, Loose]], CallGrammar]
     ) -> CallGrammar:
         """Returns the largest grammar of a request's calls that the model's runtime loads."""
-        for share in _SHARES:
-            known = self._functions if share == 1 else ChainMap[bytes, Loose]({}, self._functions)
+        for divisor in _LIMIT_DIVISORS:
+            known = (
+                self._function_grammars
+                if divisor == 1
+                else ChainMap[bytes, Loose]({}, self._function_grammars)
+            )
             try:
-                found = within(_smaller(share), known)
+                found = within(_divided_limits(divisor), known)
             except Refusal:
-                if share == 1:
+                if divisor == 1:
                     raise
                 break
             if self._accepts(found.grammar):
@@ -168,7 +173,7 @@ class OutlineBuilder:
             param="tools",
         )
 
-    # -- thinking
+    # ---------------------------------------------------------------------------------------- thinking
 
     def _thinking(self, form: ThinkingFormat | None, request: Request, prompt_tokens: int) -> Thinking | None:
         """Returns the bound of thinking; thinking that was not asked for gets the smallest."""
@@ -176,10 +181,11 @@ class OutlineBuilder:
             return None
         closing = tuple(self._tokens(form.trail + form.span.close + form.after))
         room = self._n_ctx - prompt_tokens  # a smaller limit of the client cuts thinking, visibly
-        most = max(0, room - room // ANSWER_SHARE - len(closing))
+        max_tokens = max(0, room - room // ANSWER_DIVISOR - len(closing))
         budget = _budget(self._budgets, request.effort)
         return Thinking(
-            _UNBOUNDED if budget is None else min(budget, most), struct.pack(f"<{len(closing)}i", *closing)
+            _UNBOUNDED_TOKENS if budget is None else min(budget, max_tokens),
+            struct.pack(f"<{len(closing)}i", *closing),
         )
 
     def _tokens(self, text: str) -> Iterator[int]:
@@ -190,7 +196,7 @@ class OutlineBuilder:
             else:
                 yield from self._vocabulary.tokenize(segment.text, continues=True)
 
-    # -- specials
+    # ---------------------------------------------------------------------------------------- specials
 
     def _specials(self, dialect: Dialect) -> list[Special]:
         """Returns the special tokens in the dialect's markers, without ends of generation."""
@@ -202,18 +208,18 @@ class OutlineBuilder:
         return [found[number] for number in sorted(found)]
 
 
-def calls(request: Request) -> bool:
+def may_call(request: Request) -> bool:
     """Returns whether the answer may call functions."""
     return bool(request.tools) and request.tool_choice.mode != "none"
 
 
-def _smaller(share: int) -> SchemaLimits:
+def _divided_limits(divisor: int) -> SchemaLimits:
     """Returns the bounds of a printed grammar, divided."""
     return replace(
         LIMITS,
-        grammar_bytes=LIMITS.grammar_bytes // share,
-        printed_rules=LIMITS.printed_rules // share,
-        repeats=LIMITS.repeats // share,
+        grammar_bytes=LIMITS.grammar_bytes // divisor,
+        printed_rules=LIMITS.printed_rules // divisor,
+        repeats=LIMITS.repeats // divisor,
     )
 
 
@@ -231,10 +237,10 @@ def literals(dialect: Dialect) -> Iterator[str]:
     yield from dialect.skipped
     for each in (dialect.calls, *dialect.also):
         if each:
-            yield from _of_calls(each)
+            yield from _call_literals(each)
 
 
-def _of_calls(how: Calls) -> Iterator[str]:
+def _call_literals(how: Calls) -> Iterator[str]:
     yield from (how.section.open, how.close, how.between, how.section.close)
     yield from _texts(how.open)
     if isinstance(how.body, NamedBody):

@@ -1,8 +1,7 @@
 """Prepares prompts, from a validated request to token ids.
 
-    request -normalise-> conversation -adapt, template-> rendered text -end, split-> segments -tokenize->
-    prompt
-                                                                         `-build-> outline, grammar, reading
+    request -normalise-> conversation -adapt, render-> text -end, split-> segments -tokenize-> prompt
+                                                          `-build-> outline, grammar, reading
 
 The same model, request and moment give the same tokens. Nothing here bounds time: a template may loop, so the
 caller runs this in a process that can be killed.
@@ -23,7 +22,7 @@ from b3node.contract.request import Request, TextPart
 from b3node.errors import Refusal
 from b3node.prompt.ending import PromptEnd, end_prompt
 from b3node.prompt.formats import Formats, with_format
-from b3node.prompt.outline import OutlineBuilder, calls
+from b3node.prompt.outline import OutlineBuilder, may_call
 from b3node.prompt.prepared import Prepared
 from b3node.prompt.probe.capabilities import probe
 from b3node.prompt.probe.dialect import Learned, learn, traits_of, with_tags
@@ -66,12 +65,12 @@ class Preparer:
         self._formats = Formats(accepts)
         self._markers = MarkerIndex(vocabulary.specials)
         self._outlines = OutlineBuilder(vocabulary, self._markers, accepts, n_ctx, budgets)
-        self._template_writer = _template_writer(
+        self._plain_writer = _template_writer(
             vocabulary.chat_template or default_template(vocabulary), vocabulary
         )
         tool_template = vocabulary.tool_template
         self._tool_writer = (
-            _template_writer(tool_template, vocabulary) if tool_template else self._template_writer
+            _template_writer(tool_template, vocabulary) if tool_template else self._plain_writer
         )
 
     def with_context(self, n_ctx: int) -> Preparer:
@@ -79,9 +78,9 @@ class Preparer:
         if n_ctx == self._n_ctx:
             return self
         other = copy.copy(self)
-        other._n_ctx = n_ctx  # noqa: SLF001 - one of us
+        other._n_ctx = n_ctx  # noqa: SLF001 - its own class
         outlines = OutlineBuilder(self._vocabulary, self._markers, self._accepts, n_ctx, self._budgets)
-        other._outlines = outlines  # noqa: SLF001 - one of us
+        other._outlines = outlines  # noqa: SLF001 - its own class
         return other
 
     @property
@@ -108,12 +107,11 @@ class Preparer:
 
         Raises:
             Refusal: `context_length_exceeded` if the prompt leaves no room for an answer; `invalid_request`
-                if it has
-                images, if the template cannot write it, or if its schemas cannot be enforced.
+                if it has images, if the template cannot write it, or if its schemas cannot be enforced.
         """
         answer = self._formats.grammar(request.text_format)
         writer = self._writer_of(request)
-        prompt, end = self._composed(request, now)
+        prompt, end = self._compose(request, now)
         spec = self._outlines.build(request, writer.learned, end, answer, len(prompt.tokens))
         return Prepared(
             _little_endian(prompt.tokens),
@@ -127,23 +125,23 @@ class Preparer:
 
     def compose(self, request: Request, now: datetime) -> Prompt:
         """Returns a request's prompt as a `Prompt`, which a person can read. Raises as `prepare`."""
-        return self._composed(request, now)[0]
+        return self._compose(request, now)[0]
 
-    def _composed(self, request: Request, now: datetime) -> tuple[Prompt, PromptEnd]:
+    def _compose(self, request: Request, now: datetime) -> tuple[Prompt, PromptEnd]:
         """Returns a request's prompt and its end. Raises as `prepare`."""
         for path, _ in images(request.input):
             raise Refusal("invalid_request", "This model takes no images.", param=path)
         plain = normalise(request)
-        check_length(_least_length(plain), self._vocabulary, self._n_ctx)
+        check_length(_min_prompt_bytes(plain), self._vocabulary, self._n_ctx)
         extended = with_format(plain, request.text_format, self._n_ctx)
         try:
-            return self._written(extended, request, now)
+            return self._tokenized(extended, request, now)
         except Refusal as refusal:
             if extended is plain or refusal.code != "context_length_exceeded":
                 raise
-        return self._written(plain, request, now)  # the client's own words fit: ours are left out
+        return self._tokenized(plain, request, now)  # the client's own words fit: ours are left out
 
-    def _written(
+    def _tokenized(
         self, conversation: Conversation, request: Request, now: datetime
     ) -> tuple[Prompt, PromptEnd]:
         """Returns the prompt of a conversation and its end. Raises as `prepare`."""
@@ -160,7 +158,7 @@ class Preparer:
             writer.learned.calls,
             explain_calls=writer.learned.explain_calls,
         )
-        forced = calls(request) and request.tool_choice.mode != "auto"
+        forced = may_call(request) and request.tool_choice.mode != "auto"
         end = end_prompt(
             rendered,
             writer.learned,
@@ -178,10 +176,10 @@ class Preparer:
         return prompt, end
 
     def _writer_of(self, request: Request) -> _TemplateWriter:
-        return self._tool_writer if request.tools else self._template_writer
+        return self._tool_writer if request.tools else self._plain_writer
 
 
-def _least_length(conversation: Conversation) -> int:
+def _min_prompt_bytes(conversation: Conversation) -> int:
     """Returns the least bytes of a prompt: texts that no template drops."""
     texts = [conversation.system]
     for turn in conversation.turns:
