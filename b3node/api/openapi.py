@@ -27,7 +27,7 @@ from b3node.service.health import Readiness
 
 PATH: Final = "/schema/openapi.json"
 
-_REF: Final = "#/components/schemas/{name}"
+_REF_TEMPLATE: Final = "#/components/schemas/{name}"
 
 _REFUSALS: Final = {
     400: "The request is invalid, asks for something this node does not do, or is longer than the context.",
@@ -76,8 +76,8 @@ def _ref(name: str, kind: str = "schemas") -> PublishedSchema:
 
 def _schemas() -> PublishedSchema:
     types = [Response, ErrorBody, ModelList, Alive, Readiness]
-    _, answers = msgspec.json.schema_components(types, ref_template=_REF)
-    (event,), events = msgspec.json.schema_components([Event], ref_template=_REF)
+    _, answers = msgspec.json.schema_components(types, ref_template=_REF_TEMPLATE)
+    (event,), events = msgspec.json.schema_components([Event], ref_template=_REF_TEMPLATE)
     return {**REQUEST_SCHEMAS, **answers, **events, "StreamEvent": event}
 
 

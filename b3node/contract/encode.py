@@ -23,7 +23,7 @@ that split decoded text into lines would lose half of an event."""
 
 
 def sse_frame(event: Event) -> bytes:
-    """Returns one server-sent event for one write: its type, its JSON on one line, an empty line; LF only."""
+    """Returns one server-sent event for one write: its type, its JSON on one line, an empty line, with LF."""
     data = _encode(event)
     return _HEADS[type(event)] + (data if data.isascii() else _one_line(data)) + b"\n\n"
 

@@ -218,7 +218,7 @@ def is_taken(body: dict[str, Any]) -> bool:
 
 @pytest.mark.parametrize("fields", BODIES, ids=lambda fields: json.dumps(fields)[:60])
 def test_the_request_schema_judges_as_the_decoder_does(fields: dict[str, Any]) -> None:
-    """What the document calls valid is taken, and what it calls invalid is refused."""
+    """A body that the document calls valid is taken; one that it calls invalid is refused."""
     body = {"model": MODEL, "input": "hi", **fields}
 
     assert judge("CreateResponse").is_valid(body) is is_taken(body)

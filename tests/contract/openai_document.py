@@ -1,4 +1,4 @@
-"""OpenAI's OpenAPI document as a judge, where the corpus with it lies beside the repository."""
+"""OpenAI's OpenAPI document as a validator, if the corpus with it is next to the repository."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ def _validator(name: str) -> jsonschema_rs.Validator:
 
 
 def response_problems(body: bytes) -> list[str]:
-    """What the document has against a body."""
+    """Returns the violations of the document by a body."""
     return [str(error) for error in _validator("Response").iter_errors(json.loads(body))]
 
 
 def event_problems(frame: bytes) -> list[str]:
-    """What the document has against an event; a type that it does not list is a KeyError."""
+    """Returns the violations of the document by an event; an unlisted type is a KeyError."""
     data = json.loads(frame.split(b"\ndata: ", 1)[1])
     return [str(error) for error in _validator(_schema_names()[data["type"]]).iter_errors(data)]

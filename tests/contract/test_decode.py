@@ -1,4 +1,4 @@
-"""A request's bytes become a `Request`, or the one refusal that says what to change."""
+"""A request's bytes become a `Request`, or one refusal that names the fault."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from tests.contract.bodies import (
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_body_of_every_kind_is_taken(kind: str) -> None:
-    """What clients really send decodes, whichever client it is."""
+    """Bodies of all kinds of clients decode."""
     assert isinstance(decode_request(json.dumps(KINDS[kind]).encode()), Request)
 
 
@@ -107,7 +107,7 @@ REQUIRED = {
     *("tools[0].type", "tools[0].name", "tool_choice.type", "tool_choice.name"),
     *("text.format.type", "text.format.name", "text.format.schema"),
 }
-"""What the contract requires wherever the object around it is sent."""
+"""Paths that the contract requires if the object around them is sent."""
 
 NULL_ONLY = {
     *("previous_response_id", "conversation", "prompt", "top_logprobs", "max_tool_calls"),
@@ -140,7 +140,7 @@ def swept(path: str, value: object) -> bytes:
 
 
 def without(path: str) -> bytes:
-    """The full request without what stands at `path`."""
+    """The full request without the value at `path`."""
     body = copy.deepcopy(FULL)
     container, key = next((container, key) for place, container, key in places(body) if place == path)
     del container[key]
@@ -167,9 +167,7 @@ def test_null_is_unset_or_named(path: str) -> None:
 @pytest.mark.parametrize("wrong", [2.5, [[]], True], ids=repr)
 @pytest.mark.parametrize("path", PLACES)
 def test_a_value_of_the_wrong_type_is_named(path: str, wrong: object) -> None:
-    """Whatever stands where the contract has something else is refused with the code and the path of the
-    place.
-    """
+    """A value of another type than the contract's is refused with the code and the path."""
     if wrong is True and path in BOOLEANS:
         decode_request(swept(path, wrong))
         return
@@ -240,9 +238,7 @@ def test_a_body_that_is_no_object_is_refused_as_a_whole(body: bytes) -> None:
     ],
 )
 def test_a_valid_value_arrives(parameters: dict[str, Any], name: str, value: object) -> None:
-    """Values at the edges of what the contract allows are taken, numbers as floats where the contract says
-    number.
-    """
+    """Values at the edges of the contract's ranges are taken; numbers become floats."""
     arrived = getattr(decode_request(encoded(**parameters)), name)
     assert arrived == value
     assert type(arrived) is type(value)
@@ -312,7 +308,7 @@ def test_summary_wins_over_its_old_name() -> None:
 
 
 def test_a_message_names_what_is_allowed() -> None:
-    """The text of a refusal says what may stand there and what did, in a bounded quotation."""
+    """The text of a refusal has the allowed values, and the sent one in a bounded quotation."""
     assert refused(encoded(reasoning={"effort": "m" * 200})).message == (
         'reasoning.effort must be one of "none", "minimal", "low", "medium", "high", "xhigh", '
         f'not "{"m" * 63}…".'
@@ -344,9 +340,7 @@ def test_a_message_names_what_is_allowed() -> None:
     ],
 )
 def test_the_order_of_judgement_is_fixed(body: bytes, expected: tuple[str, str]) -> None:
-    """Unsound JSON first, refused entries next, then values in the contract's order, then what must fit
-    together.
-    """
+    """Unsound JSON first, refused entries next, then values in order, then rules between items."""
     assert answer(body) == expected
 
 
@@ -394,7 +388,7 @@ def test_any_bytes_are_decoded_or_refused(body: bytes) -> None:
 
 @given(ANY_JSON)
 def test_any_json_is_decoded_or_refused(value: object) -> None:
-    """No JSON, of whatever shape, raises anything but a refusal."""
+    """No JSON of any shape raises anything but a refusal."""
     check(json.dumps(value).encode())
     check(json.dumps({"model": "m", "input": value}).encode())
 

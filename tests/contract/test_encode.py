@@ -27,7 +27,7 @@ def test_a_frame_is_an_event_line_a_data_line_and_an_empty_line() -> None:
 
 @given(st.text() | st.sampled_from(["\r\n\r\n", "\x85", "\u2028a\u2029", "\\\u2028", "\x0b\x0c\x1c\x1d\x1e"]))
 def test_no_text_can_break_a_frame(written: str) -> None:
-    """Whatever a model writes, bytes and decoded text split into three lines, and the text is unharmed."""
+    """For any text, bytes and decoded text split into three lines, and the text is unharmed."""
     frame = sse_frame(OutputTextDelta(0, "msg_1", 0, 0, written))
     event, data, empty = frame.decode().splitlines()
     assert (event, empty) == ("event: response.output_text.delta", "")
@@ -37,7 +37,7 @@ def test_no_text_can_break_a_frame(written: str) -> None:
 
 
 def test_all_frames_of_a_stream_are_cut_at_their_empty_lines_alone() -> None:
-    """A stream is its frames, one after another; the event line always says what the data say."""
+    """A stream is its frames, one after another; the event line always agrees with the data."""
     events = compose(text("a\n\nb", "\r\n"), FAILURE)
     blocks = b"".join(map(sse_frame, events)).split(b"\n\n")
     assert blocks.pop() == b""

@@ -50,7 +50,7 @@ REQUESTS = {
 @pytest.mark.parametrize("request_name", REQUESTS)
 @pytest.mark.parametrize("outcome", [None, Incomplete(), FAILURE], ids=["completed", "incomplete", "failed"])
 def test_every_event_and_the_body_are_valid(request_name: str, outcome: Outcome | None) -> None:
-    """Whatever was asked and however it ends, the document finds nothing wrong."""
+    """For every request and every ending, the document finds no violation."""
     deltas = reasoning("a") + text("b") + call("bare") + text("c")
     events = compose(deltas, outcome, request=REQUESTS[request_name])
     for event in events:

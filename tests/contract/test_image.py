@@ -1,4 +1,4 @@
-"""What an image URL may be, and where a request holds its images."""
+"""The form of image URLs, and the places of images in a request."""
 
 from __future__ import annotations
 

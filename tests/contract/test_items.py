@@ -26,7 +26,7 @@ def text(kind: str = "input_text", words: str = "x") -> dict[str, str]:
 
 @pytest.mark.parametrize("role", ["user", "assistant", "system", "developer"])
 def test_a_string_is_one_text_part(role: str) -> None:
-    """The short spelling of a message's content decodes to what the long one does."""
+    """The short spelling of a message's content decodes to the same as the long one."""
     assert items_of(USER, {"role": role, "content": "a\nb"})[1] == Message(
         role,  # type: ignore[arg-type] # a role by its name
         (TextPart("a\nb"),),
@@ -34,7 +34,7 @@ def test_a_string_is_one_text_part(role: str) -> None:
 
 
 def test_positions_are_kept() -> None:
-    """Item i of the wire is item i of the request, empty ones too, so that paths can be told later."""
+    """Item i of the wire is item i of the request, empty ones too, so that paths can be built later."""
     items = items_of({"role": "system", "content": []}, {"type": "reasoning"}, USER, CALL)
     assert items == (
         Message("system", ()),
@@ -75,7 +75,7 @@ def test_a_part_in_the_wrong_place_is_named(role: str, kind: str) -> None:
         ({"encrypted_content": "opaque"}, ""),
     ],
 )
-def test_a_thought_is_its_content_or_its_summary(item: dict[str, Any], text_of_it: str) -> None:
+def test_reasoning_is_its_content_or_its_summary(item: dict[str, Any], text_of_it: str) -> None:
     """A reasoning item carries the texts of its content, without those of its summary, as paragraphs."""
     assert items_of(USER, {"type": "reasoning", **item})[1] == Reasoning(text_of_it)
 
@@ -158,9 +158,7 @@ def test_the_largest_conversation_is_taken() -> None:
     ],
 )
 def test_input_that_says_nothing_is_refused(nothing: Any) -> None:
-    """Without a word of a user, an assistant or a tool there is nothing to answer, whatever the system
-    says.
-    """
+    """Without a word of a user, an assistant or a tool there is nothing to answer, with system text too."""
     assert answer(encoded(input=nothing, instructions="Be kind.")) == ("invalid_request", "input")
 
 

@@ -17,7 +17,7 @@ from tests.contract.bodies import FULL, answer, encoded
 
 
 def test_each_parameter_has_one_row_with_one_line_of_doc() -> None:
-    """Names are unique; the doc is a short sentence; what is required has an effect."""
+    """Names are unique; the doc is a short sentence; required ones are the two known."""
     assert len(BY_NAME) == len(PARAMETERS)
     for parameter in PARAMETERS:
         assert "\n" not in parameter.doc

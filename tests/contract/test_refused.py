@@ -1,4 +1,4 @@
-"""What the node refuses by design is found all at once and said in one message."""
+"""Entries that the node refuses by design are found all at once and listed in one message."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ def part(**fields: Any) -> list[Any]:
     ],
     ids=lambda value: repr(value)[:60],
 )
-def test_what_the_node_does_not_do_is_unsupported(parameters: dict[str, Any], param: str) -> None:
-    """RefusedEntry parameters, values, tools, items and parts answer `unsupported_parameter` with their path."""
+def test_a_refused_entry_is_unsupported(parameters: dict[str, Any], param: str) -> None:
+    """Refused parameters, values, tools, items and parts answer `unsupported_parameter` with their path."""
     assert answer(encoded(**parameters)) == ("unsupported_parameter", param)
 
 
@@ -132,7 +132,7 @@ def test_many_refused_entries_are_cut_by_place_before_kind() -> None:
 
 
 def test_kinds_beyond_the_message_are_counted() -> None:
-    """A message never grows over its bound; what is left out is counted."""
+    """A message never grows over its bound; the kinds left out are counted."""
     refusal = refused(encoded(**{f"unknown_parameter_{i}": 1 for i in range(100)}))
     assert "unknown_parameter_0; unknown_parameter_1;" in refusal.message
     listed = refusal.message.count("unknown_parameter_")
@@ -178,7 +178,7 @@ def test_an_accepted_body_has_no_refused_entry(kind: str) -> None:
     "value", [5, "x", [], [5, [], {}], {}, {"type": 5}, [{"content": 5}], [{"content": [5]}]]
 )
 def test_the_survey_reads_any_shape(name: str, value: Any) -> None:
-    """What has the wrong shape is passed over: the typed readers answer for it."""
+    """A value of the wrong shape is passed over: the typed readers refuse it."""
     for entry in survey({name: value}):
         assert entry.path.startswith(name)
 

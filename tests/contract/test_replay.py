@@ -47,7 +47,7 @@ def test_what_clients_send_is_taken_or_refused_as_the_contract_says() -> None:
 
 
 def test_the_message_of_a_refused_client_names_its_switch() -> None:
-    """Each recorded refusal tells the client to send `store: false`, and names every reference."""
+    """Each recorded refusal advises the client to send `store: false`, and names every reference."""
     for row in rows(REQUESTS):
         if row["accepted"]:
             continue
@@ -78,7 +78,7 @@ REFUSED_FAULTS = {
     "fault-016": ("invalid_request", "input[0].call_id"),
     "fault-122": ("unsupported_parameter", "logprobs"),
 }
-"""Faults whose right answer is the decoder's refusal; every other request is for those behind it to judge."""
+"""Faults whose right answer is the decoder's refusal; all others are judged later."""
 
 
 def faults() -> dict[str, bytes]:
@@ -90,7 +90,7 @@ def faults() -> dict[str, bytes]:
 
 
 def test_recorded_faults_get_the_right_answer() -> None:
-    """Each request decodes, or is refused for what its report says is wrong."""
+    """Each request decodes, or is refused for the fault in its report."""
     found = faults()
     assert len(found) > 60
     for name, body in found.items():

@@ -12,7 +12,7 @@ from b3node.contract.events import Event
 from b3node.contract.response import B3os, Response, Timing, Usage
 from tests.events.streams import call, compose, ended, reasoning, text
 
-# The order of OpenAI's own bodies, with the extension behind.
+# The order of OpenAI's own bodies, with the extension last.
 KEYS = [
     "id",
     "object",
@@ -82,7 +82,7 @@ def test_timing_has_no_key_for_what_was_not_measured() -> None:
 
 
 def test_the_types_can_be_published() -> None:
-    """A JSON Schema comes out of the types, in which what is fixed has one value and `b3os` may be absent."""
+    """A JSON Schema comes out of the types, in which fixed fields have one value and `b3os` may be absent."""
     _, components = msgspec.json.schema_components([Response, Event])
     schema = components["Response"]
     assert schema["properties"]["store"] == {"enum": [False], "default": False}

@@ -90,7 +90,7 @@ def test_what_is_sound_comes_back_as_it_was(value: object, ascii_only: bool, ind
     ],
 )
 def test_what_is_not_json_is_refused_as_a_whole(body: bytes) -> None:
-    """Whatever RFC 8259 does not allow is refused without a param."""
+    """Bytes that RFC 8259 does not allow are refused without a param."""
     assert refusal(body).param is None
 
 
@@ -105,7 +105,7 @@ def test_what_is_not_json_is_refused_as_a_whole(body: bytes) -> None:
     ],
 )
 def test_the_message_says_what_is_wrong(body: bytes, words: str) -> None:
-    """A refused body is told apart by its message, with the place where one is known."""
+    """The message of a refused body names the fault, and the place if it is known."""
     assert words in refusal(body).message
 
 
@@ -172,7 +172,7 @@ def test_a_nest_too_deep_names_its_field(body: bytes, param: str | None) -> None
 
 @pytest.mark.parametrize("piece", [b"1", b"{}", b"[]", b'""', b'"a,[{:"', b'"\\","', b"[1]", b'{"a":1}'])
 def test_values_are_counted_exactly(piece: bytes) -> None:
-    """The last allowed value decodes and the next one does not, whatever the values are."""
+    """The last allowed value decodes and the next one does not, for all kinds of values."""
     weight = 2 if piece in (b"[1]", b'{"a":1}') else 1
     fitting = (MAX_VALUES - 1) // weight
     loads(b"[" + b",".join([piece] * fitting) + b"]")
@@ -310,7 +310,7 @@ def test_the_fast_passes_judge_as_a_slow_reader_does(text: str) -> None:
 
 
 def _is_taken(body: bytes) -> bool:
-    """Whether `body` decodes; if so, to what the standard library reads in it."""
+    """Whether `body` decodes; if so, to the same as with the standard library."""
     try:
         document = loads(body)
     except Refusal:
