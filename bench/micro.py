@@ -128,7 +128,7 @@ def guides() -> Iterator[Case]:
     size = VOCABULARIES[-1]
     pieces = [bytes([97 + i // 676 % 26, 97 + i // 26 % 26, 97 + i % 26]) for i in range(size)]
     token_table = TokenTable(pieces, {i: f"<|{i}|>" for i in range(300)}, range(1, 300), {0})
-    dialect = Dialect(thought=Span("<think>", "</think>"), calls=GENERIC)
+    dialect = Dialect(thinking=Span("<think>", "</think>"), calls=GENERIC)
     bound = Thinking(1 << 30, array("i", [size - 1]).tobytes())
     row: LogitRow = np.zeros(size, np.float32)
     for thinking in (True, False):

@@ -4,8 +4,7 @@ Three things are made from a `Dialect`: the parser of the model's output (`parse
 (`grammar`), and the expectation of its template's output (`prompt`). Nothing here knows a model's name.
 
 Literals are texts as a template writes them, special tokens by their text. White space at their edges matters
-to
-the grammar alone: a parser takes anything between two markers.
+to the grammar alone: a parser takes anything between two markers.
 """
 
 from __future__ import annotations
@@ -41,10 +40,8 @@ class TaggedArguments(msgspec.Struct, frozen=True, tag="tagged"):
     """Arguments one by one: `open` NAME `named` VALUE `close`, without a meaningful separator.
 
     A string value is bare; every other value is JSON, or its Python spelling (`python`). With `kind`, the
-    value's type
-    follows `named` and ends with `kind_close`: "flag" writes true for strings and false for the rest, "type"
-    writes
-    the name of the JSON type.
+    value's type follows `named` and ends with `kind_close`: "flag" writes true for strings and false for the
+    rest, "type" writes the name of the JSON type.
     """
 
     open: str
@@ -105,12 +102,10 @@ class Calls(msgspec.Struct, frozen=True):
     """The spelling of a turn's calls.
 
     `section.open`, then `open` BODY `close` for each call, separated by `between`, then `section.close`.
-    `open` and
-    `section.open` are not both empty, unless `bare`.
+    `open` and `section.open` are not both empty, unless `bare`.
 
     `bare` calls have no marker: an answer that begins with the body of a call is a call. With `alone`, a turn
-    has at
-    most one call.
+    has at most one call.
     """
 
     body: Body
@@ -125,16 +120,15 @@ class Calls(msgspec.Struct, frozen=True):
 class Dialect(msgspec.Struct, frozen=True):
     """The spelling of thinking, text and calls.
 
-    `text` is the span of the answer's text, None where nothing marks it; `skipped` are markers between the
-    parts of a
-    turn that belong to none of them (`<|start|>assistant`).
+    `thinking` is the span of thinking, None where the family has none. `text` is the span of the answer's
+    text, None where nothing marks it; `skipped` are markers between the parts of a turn that belong to none
+    of them (`<|start|>assistant`).
 
     `also` are other spellings of calls that the family writes, read like `calls`. A model is made to write
-    `calls`
-    only; a call that it begins in another spelling goes on in that one.
+    `calls` only; a call that it begins in another spelling goes on in that one.
     """
 
-    thought: Span | None = None
+    thinking: Span | None = None
     text: Span | None = None
     calls: Calls | None = None
     also: tuple[Calls, ...] = ()
@@ -145,9 +139,8 @@ PLAIN = Dialect()
 """The dialect of a model whose whole output is its answer."""
 
 GENERIC = Calls(ObjectBody(), open=("<tool_call>\n",), close="\n</tool_call>", between="\n", alone=True)
-"""Spelling of calls for a model whose template knows no functions; the prompt explains it, the grammar
-enforces it.
+"""Spelling of calls for a model whose template knows no functions; the prompt explains it.
 
-One call at a time: such models were not trained to call, and a small one repeats its call as often as
-allowed.
+The grammar enforces it. One call at a time: such models were not trained to call, and a small one repeats
+its call as often as allowed.
 """

@@ -1,8 +1,7 @@
 """JSON types that a schema plainly allows for a value: they separate text from numbers where both look alike.
 
 Resolved are `$ref` within the schema, `anyOf`, `oneOf`, `allOf`, lists of types, `enum` and `const`;
-everything
-else leaves a value free, and so does a schema that takes more than `MAX_SUBSCHEMAS` steps.
+everything else leaves a value free, and so does a schema that takes more than `MAX_SUBSCHEMAS` steps.
 """
 
 from __future__ import annotations

@@ -9,16 +9,12 @@ import msgspec
 from b3node.dialects.dialect import PLAIN, Dialect
 
 MARK: Final = b"\xff"
-"""Precedes the text of a special token among a token's bytes: no UTF-8 contains it, so no text looks like
-one.
-"""
+"""Precedes the text of a special token in a token's bytes: no UTF-8 has it, so no text looks like one."""
 
 CALL_TYPE: Final = ("type", "function")
 """A member that models write before the name of a bare call, because chat completions spell calls so."""
 ALSO: Final = "also"
-"""Start symbol, followed by `k`, of a call in the spelling `Dialect.also[k]`, in a triggered grammar of
-calls.
-"""
+"""Start symbol, with `k` after it, of calls spelled as `Dialect.also[k]`, in a triggered grammar of calls."""
 
 
 def begun_as(grammar: str, which: int) -> str:
@@ -40,17 +36,17 @@ class Reading(msgspec.Struct, frozen=True):
     calls: bool = False
     """Calls are read; with `tool_choice` "none", something that looks like a call is text."""
     specials: tuple[str, ...] = ()
-    """Texts of the special tokens in the dialect's markers: as tokens (see `MARK`) they count, spelled out
-    not.
+    """Texts of the special tokens in the dialect's markers.
+
+    A marker counts where they arrive as tokens (see `MARK`); spelled out in letters, it is text.
     """
     begun: bytes = b""
-    """The end of the prompt where it begins a marker (`<|start|>assistant`, `>>>`), as the model would write
-    it.
+    """The end of the prompt if it begins a marker (`<|start|>assistant`, `>>>`).
+
+    It is read before the model's output, as the bytes (see `MARK`) that the model would have written.
     """
     silent: bool = False
-    """The grammar allows only thinking and calls: anything like text is a broken-off marker, and is
-    dropped.
-    """
+    """The grammar allows only thinking and calls: apparent text is a broken-off marker, and is dropped."""
 
 
 class Thinking(msgspec.Struct, frozen=True, array_like=True):

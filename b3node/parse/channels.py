@@ -59,7 +59,7 @@ class Channels:
         self._before: Place = "between"  # the place that the call's marker was found in
         self._marker = b""  # the call's marker, as it was written
         self._bare = True  # only thinking so far
-        self._fresh = reading.thinking or dialect.thought is not None  # white space means nothing yet
+        self._fresh = reading.thinking or dialect.thinking is not None  # white space means nothing yet
         self._space = b""  # white space that a marker would swallow
         self._held = b""  # a possible beginning of a marker
         self._state: MarkerState | None = None  # where the search for it stands

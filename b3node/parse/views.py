@@ -85,7 +85,7 @@ def call_head(calls: Calls) -> tuple[str, ...]:
 class _Maker:
     def __init__(self, dialect: Dialect, specials: tuple[str, ...], *, calling: bool) -> None:
         self._dialect, self._specials, self._calling = dialect, specials, calling
-        self._thought, self._text = dialect.thought or _NOTHING, dialect.text or _NOTHING
+        self._thought, self._text = dialect.thinking or _NOTHING, dialect.text or _NOTHING
 
     def thinking(self) -> Iterator[MarkerMeaning]:
         close = self._marker(Act.CLOSE, self._thought.close)
@@ -132,7 +132,7 @@ class _Maker:
 
 
 def _literals(dialect: Dialect) -> Iterable[str]:
-    for span in (dialect.thought, dialect.text):
+    for span in (dialect.thinking, dialect.text):
         if span:
             yield from (span.open, span.close)
     yield from dialect.skipped

@@ -110,7 +110,7 @@ def _overlap(rendered: str, marker: str) -> int:
 
 
 def _opening_literals(dialect: Dialect) -> Iterator[str]:
-    for span in (dialect.thought, dialect.text):
+    for span in (dialect.thinking, dialect.text):
         if span:
             yield span.open
     yield from dialect.skipped

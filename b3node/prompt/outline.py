@@ -231,7 +231,7 @@ def _budget(budgets: Budgets, effort: Effort | None) -> int | None:
 
 def literals(dialect: Dialect) -> Iterator[str]:
     """Yields every text of a dialect's markers."""
-    for span in (dialect.thought, dialect.text):
+    for span in (dialect.thinking, dialect.text):
         if span:
             yield from (span.open, span.close)
     yield from dialect.skipped

@@ -1,4 +1,4 @@
-"""What a schema says of the kind of a value."""
+"""Kinds of values that a schema allows."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ ROOT = {
     ],
 )
 def test_the_kinds_of_a_schema(schema: object, expected: set[str]) -> None:
-    """References and alternatives are looked through; what says nothing leaves everything possible."""
+    """References and alternatives are resolved; any other schema leaves all kinds possible."""
     assert kinds(schema, ROOT) == expected
 
 
-def test_a_schema_that_branches_without_end_is_looked_at_within_bounds() -> None:
-    """It terminates, and says nothing."""
+def test_a_schema_that_branches_without_end_is_resolved_within_bounds() -> None:
+    """Resolution terminates, and leaves all kinds possible."""
     root: dict[str, object] = {"$defs": {"x": {"anyOf": [{"$ref": "#/$defs/x"}, {"$ref": "#/$defs/x"}]}}}
     assert kinds({"$ref": "#/$defs/x"}, root) == ALL
     assert member({"$ref": "#/$defs/x"}, root, "a") is True
@@ -59,7 +59,7 @@ def test_a_schema_that_branches_without_end_is_looked_at_within_bounds() -> None
 
 
 def test_members_and_elements_are_found_through_alternatives() -> None:
-    """By name, else by what is said of all others."""
+    """By name, else by `additionalProperties`."""
     schema = {"anyOf": [ROOT, {"type": "null"}]}
     assert kinds(member(schema, ROOT, "text"), ROOT) == {"string"}
     assert kinds(member(schema, ROOT, "other"), ROOT) == {"boolean"}

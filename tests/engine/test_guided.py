@@ -28,7 +28,7 @@ from tests.zoo.script import S
 from tests.zoo.vocabulary import END_THINK, END_TOOL_CALL, IM_START, THINK, TOOL_CALL
 
 DIALECT = Dialect(
-    thought=Span("<think>", "</think>"),
+    thinking=Span("<think>", "</think>"),
     calls=Calls(ObjectBody(), open=("<tool_call>\n",), close="\n</tool_call>"),
 )
 SPECIALS = ("<think>", "</think>", "<tool_call>", "</tool_call>")

@@ -162,7 +162,7 @@ def test_a_step_that_did_not_fit_moves_no_grammar() -> None:
 TOKEN_TABLE = TokenTable([bytes([i]) for i in range(N_VOCAB)], {}, (), {EOG})
 CLOSING = [60, 47, 62]
 MARKER = bytes(CLOSING).decode()
-THINKING = Reading(Dialect(thought=Span("", MARKER)), thinking=True)
+THINKING = Reading(Dialect(thinking=Span("", MARKER)), thinking=True)
 BOUNDED = Outline(THINKING, thinking=Thinking(4, array("i", CLOSING).tobytes()))
 
 

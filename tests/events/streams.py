@@ -1,4 +1,4 @@
-"""What the event tests share: a request, ways to compose, and every legal sequence of deltas."""
+"""Common parts of the event tests: a request, ways to compose, and every legal sequence of deltas."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ REQUEST = Request(
 
 
 def composer(request: Request = REQUEST) -> Composer:
-    """A composer whose call ids can be foretold: call_0, call_1, ..."""
+    """Returns a composer with predictable call ids: call_0, call_1, ..."""
     numbers = itertools.count()
     initial = begin(request, response_id=RESPONSE_ID, created_at=STARTED_AT)
     return Composer(initial, call_id=lambda: f"call_{next(numbers)}")
@@ -49,7 +49,7 @@ def compose(
     request: Request = REQUEST,
     usage: Usage = USAGE,
 ) -> list[Event]:
-    """All events of one response."""
+    """Returns all events of one response."""
     composing = composer(request)
     events = composing.open()
     for delta in deltas:
@@ -58,12 +58,12 @@ def compose(
 
 
 def types(events: Sequence[Event]) -> list[str]:
-    """The events' types, without the `response.` that nearly all begin with."""
+    """Returns the events' types, without the common prefix `response.`."""
     return [str(event.__struct_config__.tag).removeprefix("response.") for event in events]
 
 
 def ended(events: Sequence[Event]) -> Response:
-    """The response of the verdict."""
+    """Returns the response of the verdict."""
     verdict = events[-2] if types(events)[-1] == "error" else events[-1]
     response: object = getattr(verdict, "response", None)
     assert isinstance(response, Response)
@@ -71,7 +71,7 @@ def ended(events: Sequence[Event]) -> Response:
 
 
 def call(name: str, *arguments: str) -> list[Delta]:
-    """A whole call."""
+    """Returns the deltas of a whole call."""
     return [CallStart(name), *map(CallArguments, arguments), CallEnd()]
 
 
@@ -96,4 +96,4 @@ scripts: st.SearchStrategy[tuple[list[Delta], Outcome]] = st.one_of(
     st.tuples(_whole, st.just(Completed())),
     st.tuples(_broken, st.one_of(st.just(Incomplete()), st.just(FAILURE))),
 )
-"""Every legal sequence of deltas with an ending it can have; a cut or a failure may come inside a call."""
+"""Every legal sequence of deltas with an outcome it can have; a cut or a failure may come inside a call."""

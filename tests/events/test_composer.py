@@ -1,4 +1,4 @@
-"""Deltas to events: every sequence that the protocol names, and what holds for all of them."""
+"""Deltas to events: every sequence that the protocol names, and the properties of all."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ from tests.events.streams import (
 HEAD = ["created", "in_progress"]
 MESSAGE = ["output_item.added", "content_part.added"]
 MESSAGE_DONE = ["output_text.done", "content_part.done", "output_item.done"]
-THOUGHT_DONE = ["reasoning_text.done", "content_part.done", "output_item.done"]
+REASONING_DONE = ["reasoning_text.done", "content_part.done", "output_item.done"]
 CALL = ["output_item.added"]
 CALL_DONE = ["function_call_arguments.done", "output_item.done"]
-WORD, IDEA, ARGUMENT = "output_text.delta", "reasoning_text.delta", "function_call_arguments.delta"
+WORD, REASON, ARGUMENT = "output_text.delta", "reasoning_text.delta", "function_call_arguments.delta"
 ULID = RESPONSE_ID.removeprefix("resp_")
 
 
@@ -77,7 +77,7 @@ SEQUENCES: dict[str, tuple[list[Delta], Outcome, list[str]]] = {
     "reasoning and text": (
         reasoning("a", "b") + text("c"),
         Completed(),
-        flat(HEAD, MESSAGE, IDEA, IDEA, THOUGHT_DONE, MESSAGE, WORD, MESSAGE_DONE, "completed"),
+        flat(HEAD, MESSAGE, REASON, REASON, REASONING_DONE, MESSAGE, WORD, MESSAGE_DONE, "completed"),
     ),
     "one call": (
         call("f", '{"a":', "1}"),
@@ -103,16 +103,20 @@ SEQUENCES: dict[str, tuple[list[Delta], Outcome, list[str]]] = {
     "reasoning alone": (
         reasoning("a"),
         Completed(),
-        flat(HEAD, MESSAGE, IDEA, THOUGHT_DONE, MESSAGE, MESSAGE_DONE, "completed"),
+        flat(HEAD, MESSAGE, REASON, REASONING_DONE, MESSAGE, MESSAGE_DONE, "completed"),
     ),
     "reasoning after the answer": (
         text("a") + reasoning("b"),
         Completed(),
-        flat(HEAD, MESSAGE, WORD, MESSAGE_DONE, MESSAGE, IDEA, THOUGHT_DONE, "completed"),
+        flat(HEAD, MESSAGE, WORD, MESSAGE_DONE, MESSAGE, REASON, REASONING_DONE, "completed"),
     ),
     "call without arguments": (call("f"), Completed(), flat(HEAD, CALL, ARGUMENT, CALL_DONE, "completed")),
     "cut in text": (text("a"), Incomplete(), flat(HEAD, MESSAGE, WORD, MESSAGE_DONE, "incomplete")),
-    "cut in reasoning": (reasoning("a"), Incomplete(), flat(HEAD, MESSAGE, IDEA, THOUGHT_DONE, "incomplete")),
+    "cut in reasoning": (
+        reasoning("a"),
+        Incomplete(),
+        flat(HEAD, MESSAGE, REASON, REASONING_DONE, "incomplete"),
+    ),
     "cut in a call": (
         [CallStart("f"), CallArguments('{"a')],
         Incomplete(),
@@ -147,7 +151,7 @@ def test_text_and_call_are_two_items_in_order() -> None:
 
 
 def test_reasoning_is_wrapped_in_its_own_part() -> None:
-    """A thought has a part of type reasoning_text, added and done, and an empty summary."""
+    """A reasoning item has a part of type reasoning_text, added and done, and an empty summary."""
     events = compose(reasoning("Hm", "m.") + text("Yes."))
     assert [e.part for e in events if isinstance(e, ContentPartAdded)] == [ReasoningText(""), OutputText("")]
     assert ended(events).output[0] == OutputReasoning(
@@ -181,16 +185,14 @@ def test_an_item_opens_empty() -> None:
 
 
 def test_a_call_without_arguments_has_an_empty_object_in_one_delta() -> None:
-    """`{}` is said as a delta, as the whole arguments and in the item."""
+    """`{}` is sent as a delta, as the whole arguments and in the item."""
     events = compose(call("f"))
     assert [e.delta for e in events if isinstance(e, FunctionCallArgumentsDelta)] == ["{}"]
     assert [e.arguments for e in events if isinstance(e, FunctionCallArgumentsDone)] == ["{}"]
 
 
 def test_every_call_asks_for_an_id_of_its_own() -> None:
-    """Call ids come from what was injected, one a call; the real source never repeats one and counts
-    nothing.
-    """
+    """Call ids come from the injected source, one a call; the real source repeats none and does not count."""
     initial = begin(REQUEST, response_id=RESPONSE_ID, created_at=0)
     composing = Composer(initial, call_id=ids.new_call_id)
     composing.open()
@@ -233,7 +235,7 @@ def test_a_cut_inside_a_call_keeps_the_arguments_as_they_are() -> None:
     )
 
 
-def test_a_failure_tells_what_was_produced_and_then_the_error_in_both_shapes() -> None:
+def test_a_failure_shows_the_output_so_far_and_then_the_error_in_both_shapes() -> None:
     """The failed response shows the open item as incomplete; the error is flat and nested, with our code."""
     failure = Failed("capacity_unavailable", "No room is left.", "input")
     *_, failed, error = compose(text("a") + reasoning("b", "c"), failure)
@@ -281,7 +283,7 @@ def test_usage_has_both_details_and_a_total_that_adds_up() -> None:
     ],
 )
 def test_an_illegal_delta_raises_and_changes_nothing(before: list[Delta], delta: Delta) -> None:
-    """A parser's mistake is a bug, not a refusal; the composer goes on as if it had not been said."""
+    """A parser's mistake is a bug, not a refusal; the composer goes on as if it had not come."""
     composing = composer()
     events = composing.open()
     for each in before:
@@ -293,7 +295,7 @@ def test_an_illegal_delta_raises_and_changes_nothing(before: list[Delta], delta:
 
 
 def test_a_response_with_an_open_call_cannot_be_completed() -> None:
-    """A completed call has whole arguments; the refused completion leaves no trace in what follows."""
+    """A completed call has whole arguments; the refused completion leaves no trace in later events."""
     composing = composer()
     events = composing.open() + composing.feed(CallStart("f"))
     assert composing.state is ResponseState.CALL
@@ -330,7 +332,7 @@ def test_sequence_numbers_count_from_0_without_a_gap(script: tuple[list[Delta], 
 
 @given(scripts)
 def test_there_is_one_verdict_and_it_is_last(script: tuple[list[Delta], Outcome]) -> None:
-    """A stream ends with exactly one verdict; only a failure has an error behind it, and it always has."""
+    """A stream ends with exactly one verdict; an error follows a failure, always, and nothing else."""
     kinds = types(compose(*script))
     tail = {Completed: ["completed"], Incomplete: ["incomplete"], Failed: ["failed", "error"]}[
         type(script[1])
@@ -344,7 +346,7 @@ def _places(events: list[Event]) -> Iterator[tuple[str, int, Event]]:
         if isinstance(event, OutputItemAdded | OutputItemDone):
             yield event.item.id, event.output_index, event
         elif (item_id := getattr(event, "item_id", None)) is not None:
-            yield item_id, event.output_index, event  # type: ignore[union-attr]  # the item's events have both
+            yield item_id, event.output_index, event  # type: ignore[union-attr]  # item events have both
 
 
 @given(scripts)
@@ -372,16 +374,16 @@ def test_the_arguments_of_a_call_agree(script: tuple[list[Delta], Outcome]) -> N
     """The deltas of a call, joined, are its whole arguments, in the event and in the item."""
     events = compose(*script)
     for done in (event for event in events if isinstance(event, FunctionCallArgumentsDone)):
-        said = [
+        pieces = [
             event.delta
             for event in events
             if isinstance(event, FunctionCallArgumentsDelta) and event.item_id == done.item_id
         ]
         item = ended(events).output[done.output_index]
         assert isinstance(item, OutputFunctionCall)
-        assert "".join(said) == done.arguments == item.arguments
+        assert "".join(pieces) == done.arguments == item.arguments
         assert done.name == item.name
-        assert said or item.status == "incomplete"
+        assert pieces or item.status == "incomplete"
 
 
 @given(scripts)

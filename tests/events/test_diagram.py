@@ -1,4 +1,4 @@
-"""The diagram says what the table says."""
+"""The diagram agrees with the table of transitions, and the page with the diagram."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def test_the_diagram_has_every_transition_and_no_other() -> None:
     assert len(lines) == len(arrows) + 3
 
 
-def test_the_architecture_shows_this_very_diagram() -> None:
-    """ARCHITECTURE.md's picture of the states is the one that the table draws."""
+def test_the_page_on_parsing_shows_this_very_diagram() -> None:
+    """The picture of the states in docs/parsing.md is the one generated from the table."""
     page = (Path(__file__).parents[2] / "docs" / "parsing.md").read_text(encoding="utf-8")
 
     assert mermaid().strip() in page

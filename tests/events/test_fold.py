@@ -1,4 +1,4 @@
-"""The body without streaming is what the events say, and nothing else."""
+"""The body without streaming is built from the events, and from nothing else."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.events.streams import compose, ended, scripts, text
 
 @given(scripts)
 def test_the_fold_is_the_response_of_the_verdict(script: tuple[list[Delta], Outcome]) -> None:
-    """What an accumulator makes of the events equals what the last event claims."""
+    """An accumulator of the events arrives at the response in the last event."""
     events = compose(*script)
     assert fold(events) == ended(events)
 
@@ -38,7 +38,7 @@ def test_cutting_the_deltas_anywhere_changes_nothing(
 
 
 def test_the_fold_reads_the_deltas_and_not_the_verdict() -> None:
-    """A delta that is lost is missing in the fold, whatever the last event claims."""
+    """A delta that is lost is missing in the fold, although the last event has it."""
     events = [event for event in compose(text("a", "b", "c")) if getattr(event, "delta", "") != "b"]
     message = fold(events).output[0]
     assert isinstance(message, OutputMessage)
@@ -47,7 +47,7 @@ def test_the_fold_reads_the_deltas_and_not_the_verdict() -> None:
 
 @pytest.mark.parametrize("kept", [slice(1, None), slice(0, -1), slice(0, 0)])
 def test_a_stream_without_beginning_or_end_does_not_fold(kept: slice) -> None:
-    """There is no response to tell."""
+    """There is no response to return."""
     with pytest.raises(OutOfOrder):
         fold(compose(text("a"))[kept])
 

@@ -1,6 +1,6 @@
-"""The bytes of whole streams, as they were when a person last looked at them.
+"""The bytes of whole streams, as a person last reviewed them.
 
-`B3NODE_GOLDEN=write pytest tests/events/test_golden.py` writes them anew; look at the difference.
+`B3NODE_GOLDEN=write pytest tests/events/test_golden.py` writes them anew; review the difference.
 """
 
 from __future__ import annotations

@@ -78,13 +78,13 @@ def test_a_silent_request_is_echoed_with_the_values_in_effect() -> None:
         ),
     ],
 )
-def test_what_was_asked_is_echoed(fields: dict[str, object], expected: dict[str, object]) -> None:
+def test_a_given_value_is_echoed(fields: dict[str, object], expected: dict[str, object]) -> None:
     """A value that was given stands in the response, zero included."""
     assert echo(**fields) == {**echo(), **expected}
 
 
 def test_tools_are_echoed_with_every_key() -> None:
-    """What a tool leaves unset is null."""
+    """A key that a tool leaves unset is null."""
     tools = (FunctionTool("f"), FunctionTool("g", "Does.", {"type": "object"}, strict=False))
     assert echo(tools=tools)["tools"] == [
         {"type": "function", "name": "f", "description": None, "parameters": None, "strict": None},
@@ -109,9 +109,7 @@ def test_tools_are_echoed_with_every_key() -> None:
     ],
 )
 def test_an_answer_schema_is_echoed(asked: TextFormat, expected: dict[str, object]) -> None:
-    """Name, schema and strictness always; the description only when there is one, as OpenAI's document has
-    it.
-    """
+    """Name, schema and strictness always; the description only if given, as in OpenAI's document."""
     text = echo(text_format=asked)["text"]
     assert text == {
         "format": {"type": "json_schema", "name": "n", "schema": {"type": "object"}, **expected},

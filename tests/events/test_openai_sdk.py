@@ -1,6 +1,4 @@
-"""OpenAI's Python SDK as a judge: its stream helper accumulates our bytes, and throws at what it cannot
-place.
-"""
+"""OpenAI's Python SDK as a judge: its stream helper accumulates our bytes, and throws at misplaced events."""
 
 from __future__ import annotations
 
@@ -17,8 +15,8 @@ from b3node.events.outcome import Completed
 from tests.events.streams import FAILURE, compose, ended
 from tests.events.transcripts import TRANSCRIPTS, transcript
 
-WHOLE = [name for name, (_, ending) in TRANSCRIPTS.items() if isinstance(ending, Completed)]
-FAILED = [name for name, (_, ending) in TRANSCRIPTS.items() if ending == FAILURE]
+WHOLE = [name for name, (_, outcome) in TRANSCRIPTS.items() if isinstance(outcome, Completed)]
+FAILED = [name for name, (_, outcome) in TRANSCRIPTS.items() if outcome == FAILURE]
 CUT = sorted(TRANSCRIPTS.keys() - {*WHOLE, *FAILED})
 
 
@@ -33,7 +31,7 @@ def client(body: bytes) -> openai.OpenAI:
 
 
 def texts(response: Response) -> dict[int, str]:
-    """The text or the arguments of each item that the helper takes snapshots of."""
+    """Returns the text or the arguments of each item that the helper takes snapshots of."""
     return {
         index: item.arguments if isinstance(item, OutputFunctionCall) else item.content[0].text
         for index, item in enumerate(response.output)
@@ -42,7 +40,7 @@ def texts(response: Response) -> dict[int, str]:
 
 
 def without_parsed(node: Any) -> Any:
-    """A value without the keys that the helper adds to what it received."""
+    """Returns a value without the keys that the helper adds."""
     if isinstance(node, dict):
         return {k: without_parsed(v) for k, v in node.items() if k not in {"parsed", "parsed_arguments"}}
     return [without_parsed(each) for each in node] if isinstance(node, list) else node
@@ -57,7 +55,7 @@ def test_the_helper_returns_our_response(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [*WHOLE, *CUT])
-def test_the_helper_accumulates_what_the_deltas_say(name: str) -> None:
+def test_the_helper_accumulates_the_deltas(name: str) -> None:
     """Its last snapshot of every item is that item's whole text, for a cut stream too."""
     snapshots: dict[int, str] = {}
     with client(transcript(name)) as sdk, sdk.responses.stream(model="m", input="x") as stream:

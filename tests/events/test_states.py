@@ -46,16 +46,17 @@ def test_every_state_and_every_input_is_known_to_the_table() -> None:
 
 
 @pytest.mark.parametrize(("state", "kind"), [p for p in PAIRS if p[1] not in TABLE[p[0]]])
-def test_what_the_table_lacks_is_out_of_order(state: ResponseState, kind: type) -> None:
-    """A pair that is missing raises, and the message names both."""
+def test_a_missing_pair_is_out_of_order(state: ResponseState, kind: type) -> None:
+    """A pair that the table lacks raises, and the message names both."""
     with pytest.raises(OutOfOrder, match=f"{kind.__name__} cannot come in state {state.name}"):
         transition(state, INPUTS[kind])
 
 
 @pytest.mark.parametrize(("state", "kind"), [p for p in PAIRS if p[1] in TABLE[p[0]]])
 def test_items_open_and_close_in_turn(state: ResponseState, kind: type) -> None:
-    """Along every transition an item opens only when none is open, and is extended or closed only when one
-    is; what is open in the end is what the next state says. A failure alone may leave an item open.
+    """On every transition an item opens only when none is open, and is extended or closed only when one is.
+
+    The next state names the item that is open in the end. Only a failure may leave one open otherwise.
     """
     due, is_open = transition(state, INPUTS[kind]), state in OPEN
     for action in due.actions:
@@ -70,10 +71,8 @@ def test_items_open_and_close_in_turn(state: ResponseState, kind: type) -> None:
     assert is_open == (due.to in OPEN) or kind is Failed
 
 
-def test_actions_are_given_what_they_read() -> None:
-    """An item is extended only by deltas with a text, a call opened only by a name, an end made only by an
-    ending.
-    """
+def test_actions_are_given_the_fields_that_they_read() -> None:
+    """Only deltas with a text extend an item, only a name opens a call, only an outcome ends the response."""
     for row in TABLE.values():
         for kind, due in row.items():
             given = INPUTS[kind]
@@ -83,18 +82,14 @@ def test_actions_are_given_what_they_read() -> None:
 
 
 @pytest.mark.parametrize("state", list(ResponseState))
-def test_more_of_the_same_is_what_the_table_says_it_is(state: ResponseState) -> None:
-    """What is taken without asking the table is all that does nothing but extend the open item, and no
-    more.
-    """
+def test_extending_deltas_agree_with_the_table(state: ResponseState) -> None:
+    """Exactly the deltas that only extend the open item skip the table."""
     alone = Transition((Action.EXTEND,), state)
     assert set(EXTENDING[state]) == {kind for kind, due in TABLE[state].items() if due == alone}
 
 
 def test_every_state_is_reached_and_can_end() -> None:
-    """From NEW every state can be reached; every live one can be cut or fail, and all but CALL can be
-    completed.
-    """
+    """NEW leads to every state; every live one can be cut or fail, all but CALL can be completed."""
     reached, frontier = {ResponseState.NEW}, [ResponseState.NEW]
     while frontier:
         for due in TABLE[frontier.pop()].values():
@@ -108,9 +103,7 @@ def test_every_state_is_reached_and_can_end() -> None:
 
 
 def test_a_completed_response_has_an_answer() -> None:
-    """Where no message or call was given yet, a completion opens a message first: agent loops ask again
-    without.
-    """
+    """Without a message or a call so far, completion opens a message: else agent loops ask again."""
     for state in (ResponseState.STARTED, ResponseState.REASONING):
         assert Action.OPEN_MESSAGE in TABLE[state][Completed].actions
     for state in (ResponseState.MESSAGE, ResponseState.ANSWERED, ResponseState.ANSWERED_REASONING):

@@ -1,4 +1,4 @@
-"""The streams that people look at: one of each kind, as deltas and an ending."""
+"""Streams for review by a person: one of each kind, as deltas and an outcome."""
 
 from __future__ import annotations
 
@@ -27,5 +27,5 @@ TRANSCRIPTS: dict[str, tuple[list[Delta], Outcome]] = {
 
 
 def transcript(name: str) -> bytes:
-    """All bytes of a stream."""
+    """Returns all bytes of a stream."""
     return b"".join(map(sse_frame, compose(*TRANSCRIPTS[name])))

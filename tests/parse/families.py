@@ -103,7 +103,7 @@ def hermes() -> Family:
     roman = f'<tool_call>\n{{"name": "get_weather", "arguments": {ROMAN}}}\n</tool_call>'
     return Family(
         "hermes, qwen, smollm3, granite 4",
-        Dialect(thought=THINK, calls=GENERIC),
+        Dialect(thinking=THINK, calls=GENERIC),
         ("<tool_call>", "</tool_call>", "<think>", "</think>"),
         (
             Turn(
@@ -147,7 +147,7 @@ def spelled_hermes() -> Family:
     quoted = f"Write `<tool_call>` or `</think>`:\n```xml\n{calls}\n```\nand ``a `<tool_call>` b``."
     return Family(
         "hermes with its markers spelled out",
-        Dialect(thought=THINK, calls=GENERIC),
+        Dialect(thinking=THINK, calls=GENERIC),
         (),
         (
             Turn(
@@ -164,7 +164,7 @@ def spelled_hermes() -> Family:
 
 def coder() -> Family:
     dialect = Dialect(
-        thought=THINK,
+        thinking=THINK,
         calls=Calls(
             NamedBody((">\n",), TaggedArguments("<parameter=", ">\n", "\n</parameter>\n")),
             open=("<tool_call>\n<function=",),
@@ -213,7 +213,7 @@ def seed() -> Family:
     return Family(
         "seed-oss",
         Dialect(
-            thought=Span("<seed:think>", "</seed:think>\n"),
+            thinking=Span("<seed:think>", "</seed:think>\n"),
             calls=Calls(
                 NamedBody((">\n",), TaggedArguments("<parameter=", ">", "</parameter>\n", python=True)),
                 open=("<seed:tool_call>\n<function=",),
@@ -287,7 +287,7 @@ def mistral_new() -> Family:
     return Family(
         "mistral, new",
         Dialect(
-            thought=Span("[THINK]", "[/THINK]"),
+            thinking=Span("[THINK]", "[/THINK]"),
             calls=Calls(NamedBody(("[ARGS]",), JsonArguments()), open=("[TOOL_CALLS]",)),
         ),
         ("[TOOL_CALLS]", "[ARGS]", "[THINK]", "[/THINK]"),
@@ -322,7 +322,7 @@ def gemma() -> Family:
     return Family(
         "gemma 4",
         Dialect(
-            thought=Span("<|channel>thought\n", "<channel|>"),
+            thinking=Span("<|channel>thought\n", "<channel|>"),
             calls=Calls(
                 NamedBody((), QuotedArguments('<|"|>')), open=("<|tool_call>call:",), close="<tool_call|>"
             ),
@@ -348,7 +348,7 @@ def harmony() -> Family:
     return Family(
         "gpt-oss",
         Dialect(
-            thought=Span("<|channel|>analysis<|message|>", "<|end|>"),
+            thinking=Span("<|channel|>analysis<|message|>", "<|end|>"),
             text=Span("<|channel|>final<|message|>", "<|end|>"),
             calls=Calls(
                 NamedBody((" <|constrain|>json<|message|>",), JsonArguments()),
@@ -391,7 +391,7 @@ def deepseek_r1() -> Family:
     return Family(
         "deepseek r1",
         Dialect(
-            thought=Span("<think>\n", "\n</think>\n\n"),
+            thinking=Span("<think>\n", "\n</think>\n\n"),
             calls=Calls(
                 NamedBody(("\n```json\n",), JsonArguments()),
                 section=Span("<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"),
@@ -425,7 +425,7 @@ def deepseek_v31() -> Family:
     return Family(
         "deepseek v3.1",
         Dialect(
-            thought=Span("<think>", "</think>"),
+            thinking=Span("<think>", "</think>"),
             calls=Calls(
                 NamedBody(("<｜tool▁sep｜>",), JsonArguments()),
                 section=Span("<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"),
@@ -457,7 +457,7 @@ def deepseek_v32() -> Family:
     return Family(
         "deepseek v3.2",
         Dialect(
-            thought=Span("<think>", "</think>"),
+            thinking=Span("<think>", "</think>"),
             calls=Calls(
                 NamedBody(
                     ('">\n',),
@@ -497,7 +497,7 @@ def glm() -> Family:
     return Family(
         "glm 4.x",
         Dialect(
-            thought=Span("<think>", "</think>\n"),
+            thinking=Span("<think>", "</think>\n"),
             calls=Calls(
                 NamedBody(("\n",), TaggedArguments("<arg_key>", "</arg_key>\n<arg_value>", "</arg_value>\n")),
                 open=("<tool_call>",),
@@ -533,7 +533,7 @@ def kimi_k2() -> Family:
     return Family(
         "kimi k2",
         Dialect(
-            thought=Span("<think>", "</think>"),
+            thinking=Span("<think>", "</think>"),
             calls=Calls(
                 NamedBody((":", Hole("index"), "<|tool_call_argument_begin|>"), JsonArguments()),
                 section=Span("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"),
@@ -569,7 +569,7 @@ def kimi_k3() -> Family:
     return Family(
         "kimi k3",
         Dialect(
-            thought=Span(tag("think"), end("think")),
+            thinking=Span(tag("think"), end("think")),
             text=Span(tag("response"), end("response")),
             calls=Calls(
                 NamedBody(
@@ -640,7 +640,7 @@ def minimax_m2() -> Family:
     return Family(
         "minimax m2",
         Dialect(
-            thought=THINK,
+            thinking=THINK,
             calls=Calls(
                 NamedBody(('">\n',), TaggedArguments('<parameter name="', '">', "</parameter>\n")),
                 section=Span("<minimax:tool_call>\n", "</minimax:tool_call>"),
@@ -666,7 +666,7 @@ def minimax_m3() -> Family:
     return Family(
         "minimax m3",
         Dialect(
-            thought=Span("<mm:think>", "</mm:think>"),
+            thinking=Span("<mm:think>", "</mm:think>"),
             calls=Calls(
                 NamedBody(('">',), NestedArguments(m, "item")),
                 section=Span(f"{m}<tool_call>\n", f"{m}</tool_call>"),
@@ -696,7 +696,7 @@ def command_r() -> Family:
     return Family(
         "command r7b, cohere2",
         Dialect(
-            thought=Span("<|START_THINKING|>", "<|END_THINKING|>"),
+            thinking=Span("<|START_THINKING|>", "<|END_THINKING|>"),
             text=Span("<|START_RESPONSE|>", "<|END_RESPONSE|>"),
             calls=Calls(
                 ObjectBody(name="tool_name", arguments="parameters", before="tool_call_id"),
@@ -751,7 +751,7 @@ def lfm2() -> Family:
     return Family(
         "lfm2.5",
         Dialect(
-            thought=Span("<think>", "</think>"),
+            thinking=Span("<think>", "</think>"),
             calls=Calls(
                 NamedBody((), KeywordArguments()),
                 section=Span("<|tool_call_start|>[", "]<|tool_call_end|>"),
@@ -780,7 +780,7 @@ def nemotron() -> Family:
     return Family(
         "nemotron nano v2",
         Dialect(
-            thought=THINK,
+            thinking=THINK,
             calls=Calls(ObjectBody(), section=Span("<TOOLCALL>[", "]</TOOLCALL>"), between=", "),
         ),
         (),
@@ -841,7 +841,7 @@ def apertus() -> Family:
     return Family(
         "apertus",
         Dialect(
-            thought=Span("<|inner_prefix|>", "<|inner_suffix|>"),
+            thinking=Span("<|inner_prefix|>", "<|inner_suffix|>"),
             calls=Calls(KeyedBody(), section=Span("<|tools_prefix|>[", "]<|tools_suffix|>"), between=", "),
         ),
         ("<|tools_prefix|>", "<|tools_suffix|>", "<|inner_prefix|>", "<|inner_suffix|>"),
@@ -859,7 +859,7 @@ def solar() -> Family:
     return Family(
         "solar open",
         Dialect(
-            thought=Span("<|think|>", "<|end|>"),
+            thinking=Span("<|think|>", "<|end|>"),
             text=Span("<|content|>", "<|end|>"),
             calls=Calls(
                 NamedBody(("<|tool_call:args|>",), JsonArguments()),
@@ -895,7 +895,7 @@ def minicpm() -> Family:
     return Family(
         "minicpm 5",
         Dialect(
-            thought=THINK,
+            thinking=THINK,
             calls=Calls(
                 NamedBody(('">',), TaggedArguments('<param name="', '">', "</param>", python=True)),
                 open=('<function name="',),

@@ -135,7 +135,7 @@ def test_tags_in_the_vocabulary_make_a_thinker() -> None:
     """A template may not know that its model thinks; what the model writes is split all the same."""
     got = prepared(FakeVocabulary(chat_template=CHATML))
 
-    assert got.reading.dialect.thought == Span("<think>", "</think>")
+    assert got.reading.dialect.thinking == Span("<think>", "</think>")
 
 
 def test_what_is_not_enforced_of_a_schema_is_said() -> None:

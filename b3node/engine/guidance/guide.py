@@ -227,9 +227,9 @@ class Guide:
         B"" if there are none or thinking has no budget.
         """
         reading = self._outline.reading
-        if self._budget is None or reading.dialect.thought is None:
+        if self._budget is None or reading.dialect.thinking is None:
             return b""
-        written = marked(reading.dialect.thought.open.strip(), reading.specials)
+        written = marked(reading.dialect.thinking.open.strip(), reading.specials)
         return written.removeprefix(reading.begun)
 
     def _feed(self, channels: Channels, piece: bytes) -> GrammarStart | None:
@@ -312,7 +312,7 @@ def _marker_ends(outline: Outline, token_table: TokenTable) -> tuple[_MarkerEnd,
     if outline.triggered:
         literals = ["\n".join(call_head(calls)) for calls in spellings(dialect)]
     else:
-        literals = [dialect.thought.close] if dialect.thought else []
+        literals = [dialect.thinking.close] if dialect.thinking else []
     markers = [_MarkerEnd(literal, outline.reading.specials, token_table) for literal in literals]
     return tuple({(marker.end, marker.alone): marker for marker in markers}.values())
 

@@ -41,7 +41,7 @@ def learn(template: ChatTemplate, capabilities: TemplateCapabilities) -> Learned
     samples = Samples(template, replace(capabilities, calls=True, results=True))
     thinking = read_thinking_format(samples)
     span = thinking.span if thinking else None
-    found = Dialect(thought=span, text=_text_span(samples, span), calls=read_call_format(samples, span))
+    found = Dialect(thinking=span, text=_text_span(samples, span), calls=read_call_format(samples, span))
     for family in FAMILIES:
         if _matches(family, found, template.source):
             found, thinking = _corrected_dialect(found, family), _corrected_thinking(thinking, family)
@@ -55,9 +55,9 @@ def learn(template: ChatTemplate, capabilities: TemplateCapabilities) -> Learned
 
 def with_tags(learned: Learned) -> Learned:
     """Returns the same for a vocabulary with `<think>` and `</think>`: its model thinks, by any template."""
-    if learned.dialect.thought is not None:
+    if learned.dialect.thinking is not None:
         return learned
-    return replace(learned, dialect=replace(learned.dialect, thought=_TAGS), thinking=ThinkingFormat(_TAGS))
+    return replace(learned, dialect=replace(learned.dialect, thinking=_TAGS), thinking=ThinkingFormat(_TAGS))
 
 
 def traits_of(capabilities: TemplateCapabilities, learned: Learned, *, template: bool) -> Traits:
@@ -92,7 +92,7 @@ def _matches(family: Family, found: Dialect, source: str) -> bool:
 def _corrected_dialect(found: Dialect, family: Family) -> Dialect:
     known = family.dialect
     return Dialect(
-        known.thought or found.thought,
+        known.thinking or found.thinking,
         known.text or found.text,
         known.calls or found.calls,
         found.also + known.also,
@@ -101,7 +101,7 @@ def _corrected_dialect(found: Dialect, family: Family) -> Dialect:
 
 
 def _corrected_thinking(thinking: ThinkingFormat | None, family: Family) -> ThinkingFormat | None:
-    known = family.dialect.thought
+    known = family.dialect.thinking
     if known:
         always = thinking is None or thinking.always
         return ThinkingFormat(known, "", family.trail, family.after, always=always)

@@ -51,7 +51,7 @@ def _json(open_: str, between: str, close: str = "") -> Calls:
 
 
 _HARMONY = Dialect(
-    thought=Span("<|channel|>analysis<|message|>", "<|end|>"),
+    thinking=Span("<|channel|>analysis<|message|>", "<|end|>"),
     text=Span("<|channel|>final<|message|>", "<|end|>"),
     calls=_json("<|channel|>commentary to=functions.", " <|constrain|>json<|message|>", "<|call|>"),
     also=(
@@ -71,7 +71,7 @@ _HARMONY = Dialect(
 )
 
 _KIMI_K3 = Dialect(
-    thought=Span("<|open|>think<|sep|>", "<|close|>think<|sep|>"),
+    thinking=Span("<|open|>think<|sep|>", "<|close|>think<|sep|>"),
     text=Span("<|open|>response<|sep|>", "<|close|>response<|sep|>"),
     calls=Calls(
         NamedBody(
@@ -89,7 +89,7 @@ _KIMI_K3 = Dialect(
 
 _ATEM = TaggedArguments('<atem:parameter name="', '">', "</atem:parameter>\n")
 _MUSE = Dialect(
-    thought=Span("<|start|>assistant to=self<|message|>", "<|eom|>"),
+    thinking=Span("<|start|>assistant to=self<|message|>", "<|eom|>"),
     text=Span("<|start|>assistant to=user<|message|>", ""),
     calls=Calls(
         NamedBody(('">\n',), _ATEM),
@@ -110,12 +110,12 @@ FAMILIES: Final = (
         after="<|begin|>assistant",
     ),
     Family(
-        ("<|channel>", "<channel|>"), Dialect(thought=Span("<|channel>thought\n", "<channel|>")), trail="\n"
+        ("<|channel>", "<channel|>"), Dialect(thinking=Span("<|channel>thought\n", "<channel|>")), trail="\n"
     ),
     Family(
         ("[BEGIN FINAL RESPONSE]",),
         Dialect(
-            thought=Span("Here are my reasoning steps:\n", "[BEGIN FINAL RESPONSE]"),
+            thinking=Span("Here are my reasoning steps:\n", "[BEGIN FINAL RESPONSE]"),
             skipped=("[END FINAL RESPONSE]",),
         ),
         trail="\n",

@@ -37,7 +37,7 @@ from tests.zoo.vocabulary import (
 
 THOUGHT = Span("<think>", "</think>")
 TAGGED = Calls(ObjectBody(), open=("<tool_call>",), close="</tool_call>")
-PLAIN = Dialect(thought=THOUGHT, calls=TAGGED)
+PLAIN = Dialect(thinking=THOUGHT, calls=TAGGED)
 ALL = ("<think>", "</think>", "<tool_call>", "</tool_call>")
 MARKED = {text: MARK + text.encode() for text in ALL}
 BODY = b'{"name": "f"}'
@@ -415,7 +415,7 @@ def test_a_call_in_a_spelling_without_a_grammar_ends() -> None:
     assert not allowed(write(guided, "[CALL]"))
 
 
-BARE = Dialect(thought=THOUGHT, calls=Calls(ObjectBody(), bare=True))
+BARE = Dialect(thinking=THOUGHT, calls=Calls(ObjectBody(), bare=True))
 BARE_TEXTS = [
     start + name
     for start in (b'{"name": "', b'{ "name":"', b'{"type": "function", "name": "')
@@ -592,11 +592,11 @@ def test_a_refused_token_is_not_accepted() -> None:
 DIALECTS = {
     "plain": (PLAIN, ()),
     "specials": (PLAIN, ALL),
-    "generic": (Dialect(thought=THOUGHT, calls=GENERIC), ()),
-    "spaced": (Dialect(thought=THOUGHT, calls=Calls(ObjectBody(), section=Span("<tool_call>", ""), open=("k> ",))), ALL),
-    "longer": (Dialect(thought=THOUGHT, calls=TAGGED, also=(Calls(ObjectBody(), open=("<tool_call>\n\n",)),)), ()),
-    "also": (Dialect(thought=THOUGHT, calls=TAGGED, also=(Calls(ObjectBody(), open=("l>{",)),)), ()),
-    "bare": (Dialect(thought=THOUGHT, calls=TAGGED, also=(Calls(ObjectBody(), bare=True),)), ()),
+    "generic": (Dialect(thinking=THOUGHT, calls=GENERIC), ()),
+    "spaced": (Dialect(thinking=THOUGHT, calls=Calls(ObjectBody(), section=Span("<tool_call>", ""), open=("k> ",))), ALL),
+    "longer": (Dialect(thinking=THOUGHT, calls=TAGGED, also=(Calls(ObjectBody(), open=("<tool_call>\n\n",)),)), ()),
+    "also": (Dialect(thinking=THOUGHT, calls=TAGGED, also=(Calls(ObjectBody(), open=("l>{",)),)), ()),
+    "bare": (Dialect(thinking=THOUGHT, calls=TAGGED, also=(Calls(ObjectBody(), bare=True),)), ()),
 }  # fmt: skip
 OTHERS = [[b"x", b"{x}", b'{"name": "x"}', b'{ "name":"xx"}']]
 LIKELY = [

@@ -101,7 +101,7 @@ def test_tags_in_the_vocabulary_are_thoughts_although_the_template_knows_of_none
     plain = learn(ChatTemplate(CHATML), probe(ChatTemplate(CHATML)))
     own = learn(ChatTemplate(TOOLS), probe(ChatTemplate(TOOLS)))
 
-    assert with_tags(plain).dialect.thought == Span("<think>", "</think>")
+    assert with_tags(plain).dialect.thinking == Span("<think>", "</think>")
     assert with_tags(own) == own
 
 
