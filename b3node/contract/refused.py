@@ -15,7 +15,7 @@ from b3node.contract.parameters import BY_NAME
 from b3node.contract.path import member
 from b3node.contract.request import Request
 from b3node.contract.unsupported import RefusedEntry
-from b3node.errors import MAX_MESSAGE, Refusal
+from b3node.errors import MAX_MESSAGE_CHARS, Refusal
 
 MAX_LIST_CHARS: Final = 180
 """Characters of the list of entries, so that the advice for the first of them still fits."""
@@ -65,7 +65,7 @@ def refusal_of(entries: list[RefusedEntry], lead: str = "Not supported on this n
     """Returns one `unsupported_parameter` for all `entries`, at least one; `param` is the first path."""
     text = f"{lead} {_listed(entries)}."
     for advice in dict.fromkeys(entry.advice for entry in entries if entry.advice):
-        if len(text) + 1 + len(advice) <= MAX_MESSAGE:
+        if len(text) + 1 + len(advice) <= MAX_MESSAGE_CHARS:
             text = f"{text} {advice}"
     return Refusal("unsupported_parameter", text, param=entries[0].path)
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from b3node.contract.decode import decode_request
-from b3node.errors import MAX_MESSAGE, Refusal
+from b3node.errors import MAX_MESSAGE_CHARS, Refusal
 
 PNG = "data:image/png;base64,iVBORw0KGgo="
 SCHEMA: dict[str, object] = {
@@ -192,7 +192,7 @@ def refused(body: bytes) -> Refusal:
         decode_request(body)
     refusal = caught.value
     assert refusal.status == 400
-    assert 0 < len(refusal.message) <= MAX_MESSAGE
+    assert 0 < len(refusal.message) <= MAX_MESSAGE_CHARS
     assert refusal.message.isprintable()
     return refusal
 

@@ -23,7 +23,7 @@ from b3node.contract.request import (
     TextPart,
     ToolChoice,
 )
-from b3node.errors import MAX_MESSAGE, Refusal
+from b3node.errors import MAX_MESSAGE_CHARS, Refusal
 from tests.contract.bodies import (
     CALL,
     FULL,
@@ -375,7 +375,7 @@ def check(body: bytes) -> None:
     else:
         return
     assert refusal.code in ("invalid_request", "unsupported_parameter")
-    assert 0 < len(refusal.message) <= MAX_MESSAGE
+    assert 0 < len(refusal.message) <= MAX_MESSAGE_CHARS
     assert refusal.message.isprintable()
     assert refusal.param is None or 0 < len(refusal.param) < 200
 

@@ -12,7 +12,7 @@ from b3node.contract import unsupported
 from b3node.contract.decode import decode_request
 from b3node.contract.refused import refusal_of, refuse_images, survey
 from b3node.contract.unsupported import RefusedEntry
-from b3node.errors import MAX_MESSAGE, Refusal
+from b3node.errors import MAX_MESSAGE_CHARS, Refusal
 from tests.contract.bodies import CALL, FULL, KINDS, OUTPUT, PNG, SCHEMA, TOOL, USER, answer, encoded, refused
 
 
@@ -137,7 +137,7 @@ def test_kinds_beyond_the_message_are_counted() -> None:
     assert "unknown_parameter_0; unknown_parameter_1;" in refusal.message
     listed = refusal.message.count("unknown_parameter_")
     assert f"; and {100 - listed} more." in refusal.message
-    assert len(refusal.message) <= MAX_MESSAGE
+    assert len(refusal.message) <= MAX_MESSAGE_CHARS
 
 
 @pytest.mark.parametrize("name", ["\n", "a\r\nb", "\x1b[31m", "\u2028", "x" * 10_000, "<script>", "ключ"])

@@ -1,4 +1,4 @@
-"""A corpus of conversations: whatever is odd about histories, arguments, texts and tools that agents really
+"""A corpus of conversations: the oddities of histories, arguments, texts and tools that agents really
 send.
 
 `CONVERSATIONS` are the same for all templates; `quoting` makes one that quotes a template's own markers.
@@ -135,7 +135,7 @@ PICTURE: Final = ImagePart("https://x/y.png")
 
 
 def rounds(count: int, *, thinking: bool = True, texts: bool = True) -> list[Any]:
-    """That many rounds of a call with its output, each begun with a thought and a text."""
+    """That many rounds of a call with its output, each begun with reasoning and a text."""
     items: list[Any] = []
     for n in range(count):
         items += [Reasoning(f"thought {n}")] * thinking + [assistant(f"text {n}")] * texts
@@ -199,7 +199,7 @@ CONVERSATIONS: Final[dict[str, Request]] = {
     **{f"arguments_{name}": _called(json.dumps(value), "ok") for name, value in VALUES.items()},
     **{f"text_{name}": _called(text, "ok") for name, text in TEXTS.items()},
 }  # fmt: skip
-"""Requests by what is odd about them; all are valid."""
+"""Requests by their oddity; all are valid."""
 
 
 def quoting(markers: tuple[str, ...]) -> Request:

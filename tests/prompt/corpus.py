@@ -37,13 +37,13 @@ def source(name: str) -> str:
 
 @cache
 def compiled(name: str) -> tuple[ChatTemplate, TemplateCapabilities]:
-    """A template, compiled, and what it can write."""
+    """Returns a template, compiled, and its capabilities."""
     template = ChatTemplate(source(name), bos="<s>", eos="</s>")
     return template, probe(template)
 
 
 def markers_in(name: str) -> tuple[str, ...]:
-    """What in a template's text looks like a special token; its model's vocabulary has most of them."""
+    """Returns the parts of a template that look like special tokens; most are, in its model."""
     return tuple(sorted({*_MARKER.findall(source(name)), "<s>", "</s>", "<tool_call>", "<tool_response>"}))
 
 

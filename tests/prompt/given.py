@@ -1,4 +1,4 @@
-"""What a template is given for a request, as plain JSON: the same that any implementation of chat templates
+"""A template's input for a request, as plain JSON: the same that any implementation of chat templates
 takes.
 """
 
@@ -28,7 +28,7 @@ LIMIT = 4_000_000
 
 @dataclass
 class Recorder:
-    """A template that remembers what it was asked for last. It stands in for a `ChatTemplate`."""
+    """Recorder of the last input of a template; a stand-in for a `ChatTemplate`."""
 
     template: ChatTemplate
     given: dict[str, Any] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class Written:
 
 
 def write(name: str, conversation: Conversation, effort: Effort | None) -> Written:
-    """A conversation as the template of that name is made to write it."""
+    """Returns a conversation as the template of that name writes it."""
     template, capabilities = compiled(name)
     learned = learn_once(name)
     recorder = Recorder(template)
@@ -76,7 +76,7 @@ def learn_once(name: str) -> Learned:
 
 
 def written_plainly(name: str, given: dict[str, Any]) -> str:
-    """What the template makes of the same values in plain characters."""
+    """Returns the template's output for the same values in plain characters."""
     context = {"documents": None, "add_generation_prompt": True, "strftime_now": NOW.strftime, **given}
     return str(_plainly(name).render(context))
 

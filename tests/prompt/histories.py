@@ -120,4 +120,4 @@ HISTORIES = {
     ),
     "empty_output": request(user("Hi"), call("a"), output("a"), user("So?"), tools=TOOLS),
 }
-"""Requests by what is odd about them; all are valid."""
+"""Requests by their oddity; all are valid."""

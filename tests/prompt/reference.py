@@ -24,7 +24,7 @@ from transformers.utils import chat_template_utils as reference  # type: ignore[
 
 
 def ease(eased: list[str]) -> None:
-    """Eases what is named, before anything is rendered."""
+    """Eases the named rules, before anything is rendered."""
     if "lists" in eased:
         allowed = sandbox.SandboxedEnvironment.is_safe_attribute
         setattr(sandbox.ImmutableSandboxedEnvironment, "is_safe_attribute", allowed)  # noqa: B010 - a method
@@ -47,7 +47,7 @@ def _rendered(template: str, given: dict[str, Any]) -> dict[str, str]:
         texts, _ = reference.render_jinja_template(
             [messages], chat_template=template, add_generation_prompt=True, **given
         )
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is the answer
+    except Exception as error:  # noqa: BLE001 - any error is the answer
         return {"error": f"{type(error).__name__}: {error}"}
     return {"text": texts[0]}
 

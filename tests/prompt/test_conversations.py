@@ -53,21 +53,21 @@ def test_every_template_writes_every_conversation(name) -> None:
     for place, (which, asked) in enumerate(CONVERSATIONS.items()):
         effort = EFFORTS[(place + len(name)) % len(EFFORTS)]
         got = write(name, normalise(asked), effort)
-        told = got.plain.replace(OPTIONAL, "")
-        assert "None" not in told or says_null(asked), which
+        found = got.plain.replace(OPTIONAL, "")
+        assert "None" not in found or says_null(asked), which
         assert got.plain == written_plainly(name, got.given), which
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_every_effort_is_written(name) -> None:
-    """Whatever word a template has for it."""
+    """Every word that a template has for an effort."""
     for which in ("ended_loops", "running_loop", "plain"):
         for effort in (None, *EFFORTS):
             assert "None" not in write(name, normalise(CONVERSATIONS[which]), effort).plain
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_markers_in_what_clients_say_break_nothing(name) -> None:
+def test_markers_in_clients_text_break_nothing(name) -> None:
     """A template's own, wherever a text can stand; all of them are read in the end."""
     markers = markers_in(name)
     got = write(name, normalise(quoting(markers)), "high").plain
@@ -111,7 +111,7 @@ TOLD: dict[str, tuple[Turn, ...]] = {
 
 
 def words(turns: tuple[Turn, ...]) -> list[str]:
-    """What must be written, in its order: all but thoughts, of which templates drop what they want to."""
+    """Returns the words that must be written, in order: all but reasoning, which templates may drop."""
     found: list[str] = []
     for turn in turns:
         if isinstance(turn, UserTurn):
@@ -154,15 +154,19 @@ NO_THOUGHTS = frozenset(
     zoo-chatml
     """.split()  # noqa: SIM905 - a table
 )
-"""Templates that have no place for an earlier thought, in any form: their models never see one again."""
+"""Templates without a place for earlier thinking, in any form: their models never see it again."""
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_the_thoughts_of_a_running_loop_are_told_where_a_template_has_a_place_for_them(name) -> None:
+def test_the_thinking_of_a_running_loop_is_written_where_a_template_has_a_place_for_it(name) -> None:
     """All of them, each before its call; which templates have none is known."""
     got = write(name, Conversation("", TOLD["running"], (TOOL,)), "high").plain
-    told = [thought in got for thought in ("thoughtone", "thoughttwo", "thoughtbare")]
+    found = [thinking in got for thinking in ("thoughtone", "thoughttwo", "thoughtbare")]
 
-    assert told == [name not in NO_THOUGHTS] * 3
-    for thought, argument in (("thoughtone", "argone"), ("thoughttwo", "argtwo"), ("thoughtbare", "argbare")):
-        assert got.find(thought) < got.index(argument)
+    assert found == [name not in NO_THOUGHTS] * 3
+    for thinking, argument in (
+        ("thoughtone", "argone"),
+        ("thoughttwo", "argtwo"),
+        ("thoughtbare", "argbare"),
+    ):
+        assert got.find(thinking) < got.index(argument)

@@ -1,4 +1,4 @@
-"""How prompts end, for every family: what an effort turns on or off."""
+"""The ends of prompts, for every family and effort."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def ending(name, effort, *, grammar=False, calls=False) -> PromptEnd:
 
 
 def described(name: str) -> str:
-    """The three ends of a prompt, behind the last word of the user or at most 120 characters."""
+    """Returns the three ends of a prompt, after the user's last word or at most 120 characters."""
     lines = [f"== {name}"]
     for words, effort, grammar in KINDS:
         end = ending(name, effort, grammar=grammar)
@@ -43,8 +43,8 @@ def test_the_ends_of_prompts_are_known() -> None:
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_nobody_thinks_who_is_not_asked_to(name) -> None:
-    """Off: no prompt ends in a thought; on with a grammar: every one does whose model is known to think."""
+def test_no_prompt_thinks_unless_asked_to(name) -> None:
+    """Off: no prompt ends in thinking; on with a grammar: every one does whose model is known to think."""
     form = learned(name).thinking
     assert not ending(name, "none").thinking
     if form and (form.always or form.switch):

@@ -54,15 +54,15 @@ def test_json_objects_have_theirs() -> None:
 
 
 @pytest.mark.parametrize("strict", [None, False, True])
-def test_a_schema_holds_whatever_strict_says(strict) -> None:
-    """`strict`, `name` and `description` change nothing about what is enforced."""
+def test_a_schema_holds_with_and_without_strict(strict) -> None:
+    """`strict`, `name` and `description` change nothing about enforcement."""
     text_format = TextFormat("json_schema", "n", SCHEMA, "words", strict)
 
     assert Formats(Runs()).grammar(text_format) == schema_to_gbnf(SCHEMA)
 
 
 def test_a_schema_is_compiled_once() -> None:
-    """The second request with a schema finds its grammar, under whatever name."""
+    """The second request with a schema finds its grammar, under any name."""
     accepts = Runs()
     compiled = Formats(accepts)
 
@@ -88,7 +88,7 @@ def test_the_order_of_members_is_part_of_a_schema() -> None:
         ({"type": "integer", "minimum": 2, "maximum": 1}, "no value"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_enforced_is_refused(schema, words) -> None:
+def test_a_schema_that_cannot_be_enforced_is_refused(schema, words) -> None:
     """A 400 at the schema, with the place in it and why; nothing of it is kept."""
     accepts = Runs()
     with pytest.raises(Refusal) as caught:
@@ -99,8 +99,8 @@ def test_what_cannot_be_enforced_is_refused(schema, words) -> None:
     assert accepts.shown == []
 
 
-def test_what_the_runtime_cannot_bear_is_refused() -> None:
-    """A grammar that the model's runtime does not take is the client's to hear, not the engine's to die
+def test_a_grammar_too_large_for_the_runtime_is_refused() -> None:
+    """A grammar that the model's runtime does not take is refused to the client instead of ending the engine
     of.
     """
     accepts = Runs(answer=False)
@@ -114,7 +114,7 @@ def test_what_the_runtime_cannot_bear_is_refused() -> None:
 
 
 def test_the_grammar_is_prepared_with_the_prompt() -> None:
-    """What the engine gets has the grammar beside the tokens."""
+    """The engine's message has the grammar next to the tokens."""
     preparer = Preparer(FakeVocabulary(chat_template=CHATML), n_ctx=10_000, accepts=Runs())
 
     prepared = preparer.prepare(replace(request(user("hi")), text_format=FORMAT), NOW)
@@ -130,7 +130,7 @@ def told(text_format: TextFormat, *items, most: int = 10_000) -> str:
     return with_format(normalise(request(*(items or (user("hi"),)))), text_format, most).system
 
 
-def test_free_text_is_not_told_anything() -> None:
+def test_free_text_adds_no_words() -> None:
     """A conversation without a format stays as it is."""
     conversation = normalise(request(user("hi")))
 
@@ -150,7 +150,7 @@ def test_the_schema_ends_the_system_text() -> None:
 
 
 def test_an_object_is_asked_for() -> None:
-    """`json_object` is told in words alone."""
+    """`json_object` is explained in words alone."""
     assert told(TextFormat("json_object")) == "Answer with one JSON object and nothing else."
 
 
@@ -160,7 +160,7 @@ def test_a_large_schema_is_not_shown() -> None:
 
 
 def test_our_words_never_make_a_prompt_too_long() -> None:
-    """Where the client's own words fit and ours beside them do not, ours are left out."""
+    """Where the client's own words fit and ours next to them do not, ours are left out."""
     vocabulary = FakeVocabulary(chat_template=CHATML)
     asked = request(user("x" * 100))
     length = Preparer(vocabulary, n_ctx=1000).prepare(asked, NOW).prompt_tokens

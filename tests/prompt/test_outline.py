@@ -1,4 +1,4 @@
-"""What a prepared request says of its answer: how it is read, what it is kept to, and when."""
+"""The outline of a prepared request: the answer's reading, its grammar, and where that applies."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_forced_call_begins_at_once(choice) -> None:
     assert (got.outline.triggered, got.outline.must) == (False, True)
 
 
-def test_a_format_beside_functions_leaves_the_choice_to_the_model() -> None:
+def test_a_format_with_functions_leaves_the_choice_to_the_model() -> None:
     """A call or an answer that conforms: the grammar holds from the beginning."""
     got = prepared(PLAIN_WORDS, tools=(BARE,), text_format=FORMAT)
 
@@ -86,7 +86,7 @@ def test_special_tokens_of_the_dialect_may_be_written_and_no_others() -> None:
     assert free.outline.reading == free.reading
 
 
-def test_a_thought_is_bounded_and_closed_as_the_family_closes_it() -> None:
+def test_thinking_is_bounded_and_closed_as_the_family_closes_it() -> None:
     r"""`\n</think>\n\n`, the tag as its token; the bound is the effort's."""
     for effort, budget in (("low", 7), ("medium", 4096)):
         got = prepared(THINKER, effort=effort, budgets=Budgets(low=7))
@@ -98,7 +98,7 @@ def test_a_thought_is_bounded_and_closed_as_the_family_closes_it() -> None:
         assert closing == (10, 260, 10, 10)
 
 
-def test_a_thought_leaves_room_for_the_answer() -> None:
+def test_thinking_leaves_room_for_the_answer() -> None:
     """Of what the context leaves for both, a quarter at least; unlimited only if the operator says so."""
     room = 100
     n_ctx = prepared(THINKER, effort="high").prompt_tokens + room
@@ -113,14 +113,14 @@ def test_a_thought_leaves_room_for_the_answer() -> None:
     assert endless.thinking.budget > 1 << 30
 
 
-def test_a_limit_of_the_client_cuts_a_thought_and_does_not_shorten_it() -> None:
-    """A cut thought is told as one; a shortened one would look like all that the model had to think."""
+def test_a_limit_of_the_client_cuts_thinking_and_does_not_shorten_it() -> None:
+    """Cut thinking is reported as cut; shortened thinking would look like all that the model had to think."""
     free, limited = (prepared(THINKER, effort="high", max_output_tokens=most).outline for most in (None, 100))
     assert free == limited
 
 
-def test_no_thought_stands_before_a_grammar_if_none_is_asked_for() -> None:
-    """Off: the grammar holds at once; on: behind the thought, that must be closed."""
+def test_no_thinking_stands_before_a_grammar_if_none_is_asked_for() -> None:
+    """Off: the grammar holds at once; on: after thinking, which must be closed."""
     off = prepared(THINKER, text_format=FORMAT)
     on = prepared(THINKER, text_format=FORMAT, effort="low")
 
@@ -132,13 +132,13 @@ def test_no_thought_stands_before_a_grammar_if_none_is_asked_for() -> None:
 
 
 def test_tags_in_the_vocabulary_make_a_thinker() -> None:
-    """A template may not know that its model thinks; what the model writes is split all the same."""
+    """A template may not know that its model thinks; the model's text is split all the same."""
     got = prepared(FakeVocabulary(chat_template=CHATML))
 
     assert got.reading.dialect.thinking == Span("<think>", "</think>")
 
 
-def test_what_is_not_enforced_of_a_schema_is_said() -> None:
+def test_loosened_parts_of_a_schema_are_reported() -> None:
     """With `strict` it is refused at the function's place."""
     schema: dict[str, object] = {
         "type": "object",
@@ -189,7 +189,7 @@ def test_a_prompt_that_ends_in_a_marker_is_read_with_it() -> None:
 
 @pytest.mark.parametrize("name", ALL)
 def test_every_family_can_be_asked_for_everything(name) -> None:
-    """Calls by choice and by force, formats beside them, thoughts: each has its outline, whatever the
+    """Calls by choice and by force, formats next to them, thinking: each has its outline, for any
     dialect.
     """
     marks = sorted({*literals(learned(name).dialect)} - {""})

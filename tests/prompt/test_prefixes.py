@@ -1,4 +1,4 @@
-"""A history that replays what the model wrote begins with the prompt that it wrote it for, so a cache serves
+"""A history that replays the model's turn begins with the prompt of that turn, so a cache serves
 it.
 """
 
@@ -39,7 +39,7 @@ CHANGED = frozenset(
     llama-cpp-rwkv-world
     """.split()  # noqa: SIM905 - a table
 )
-"""Templates that open a thought for the model and never write an earlier one, or (Command R+) say how to call
+"""Templates that open thinking for the model and never write an earlier one, or (Command R+) say how to call
 last.
 """
 
@@ -50,16 +50,16 @@ CHANGED_UNTHINKING = CHANGED | frozenset(
     openai-gpt-oss-120b openbmb-MiniCPM5-1B unsloth-Apriel-1.5 upstage-Solar-Open-100B
     """.split()  # noqa: SIM905 - a table
 )
-"""Those that do not write the empty thought again that kept the model from thinking."""
+"""Those that do not write the empty span again that kept the model from thinking."""
 
 
 @pytest.mark.parametrize(("effort", "changed"), [("high", CHANGED), ("none", CHANGED_UNTHINKING)])
 @pytest.mark.parametrize("name", ALL)
 def test_a_round_of_calls_goes_on_from_the_prompt(name, effort, changed) -> None:
-    """With the thought, if there was one; which templates change what the model has read is known."""
-    thought = "Thought." if effort == "high" and learn_once(name).thinking else ""
+    """With its thinking, if any; the templates that change the text the model has read are known."""
+    thinking = "Thought." if effort == "high" and learn_once(name).thinking else ""
     before = prompt(name, ASKED, effort)
-    said = AssistantTurn("", thought, (CALL,))
+    said = AssistantTurn("", thinking, (CALL,))
     after = prompt(name, going_on(said, ToolTurn(CALL.id, "look_up", "r")), effort)
 
     assert after.startswith(before) == (name not in changed), (before[-60:], after[len(before) - 60 :][:120])
@@ -68,8 +68,8 @@ def test_a_round_of_calls_goes_on_from_the_prompt(name, effort, changed) -> None
 @pytest.mark.parametrize(
     "name", ["zoo-tools", "Qwen-Qwen3-0.6B", "Qwen3.5-4B", "GLM-4.6", "MiniMax-M2", "Kimi-K2-Thinking"]
 )
-def test_a_replayed_round_is_what_the_model_wrote(name) -> None:
-    """Character for character up to the end of its calls, white space between their parts left aside."""
+def test_a_replayed_round_equals_the_models_text(name) -> None:
+    """Character for character up to the end of its calls, without the white space between their parts."""
     try:
         learned = learn_once(name)
     except FileNotFoundError:
@@ -78,10 +78,10 @@ def test_a_replayed_round_is_what_the_model_wrote(name) -> None:
     assert form
     before = prompt(name, ASKED, "high")
     opened = before.rstrip().endswith(form.span.open)
-    thought = ("" if opened else form.span.open + form.lead) + "Thought." + form.trail + form.span.close
+    thinking = ("" if opened else form.span.open + form.lead) + "Thought." + form.trail + form.span.close
     said = AssistantTurn("", "Thought.", (CALL,))
     after = prompt(name, going_on(said, ToolTurn(CALL.id, "look_up", "r")), "high")
     wrote = after.removeprefix(before).lstrip()
 
-    assert wrote.startswith(thought)
-    assert wrote.removeprefix(thought).lstrip().startswith(write_calls([CALL], learned.calls).strip())
+    assert wrote.startswith(thinking)
+    assert wrote.removeprefix(thinking).lstrip().startswith(write_calls([CALL], learned.calls).strip())

@@ -1,4 +1,4 @@
-"""From a request to token ids: the whole story, and its one promise about control tokens."""
+"""From a request to token ids: the whole path, and its one promise about control tokens."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def hostile(*texts: str, name: str = "name"):
 @pytest.mark.parametrize("marker", CONTROL + USER_DEFINED)
 @pytest.mark.parametrize("template", [TOOLS, CHATML, PLAIN_TURNS])
 def test_a_clients_marker_is_never_a_special_token(marker, template) -> None:
-    """Prompts have the special tokens of their shape, whatever is written in them and wherever it is cut."""
+    """Prompts have the special tokens of their shape, for any text in them, cut anywhere."""
     prepare = preparer(template)
     expected = specials(prepare.compose(hostile("word"), NOW))
 
@@ -164,7 +164,7 @@ def test_no_mixture_of_markers_and_halves_becomes_special(texts) -> None:
 
 
 def test_a_prompt_reads_as_the_template_wrote_it() -> None:
-    """Text, tokens and marks of a small conversation."""
+    """Text, tokens and cache boundaries of a small conversation."""
     prepare = preparer(CHATML)
     prompt = prepare.compose(request(user("Hi"), assistant("Yo"), user("<think>"), instructions="S"), NOW)
 
@@ -186,7 +186,7 @@ def test_whole_prompts_are_known(template, history) -> None:
     assert prompt.text == (GOLDEN / f"{template}-{history}.txt").read_text("utf-8")
 
 
-def test_what_is_handed_on_are_little_endian_ids() -> None:
+def test_prepared_tokens_are_little_endian_ids() -> None:
     """`Prepared` says the same as the prompt."""
     prepare, asked = preparer(), request(user("Hi"))
     prompt, prepared = prepare.compose(asked, NOW), prepare.prepare(asked, NOW)
@@ -196,7 +196,7 @@ def test_what_is_handed_on_are_little_endian_ids() -> None:
 
 
 def test_a_conversation_that_goes_on_keeps_its_beginning() -> None:
-    """The tokens up to a mark are the same in the next turn's prompt, so a cache can serve them."""
+    """The tokens up to a cache boundary are the same in the next turn's prompt, so a cache can serve them."""
     prepare = preparer()
     first = prepare.compose(request(user("Hi"), instructions="S"), NOW)
     then = prepare.compose(request(user("Hi"), assistant("Yo"), user("More"), instructions="S"), NOW)
@@ -206,7 +206,7 @@ def test_a_conversation_that_goes_on_keeps_its_beginning() -> None:
 
 
 def test_reasoning_is_asked_for_by_effort() -> None:
-    """The generation prompt opens a thought or closes it."""
+    """The generation prompt opens thinking or closes it."""
     prepare = preparer()
 
     assert prepare.compose(request(user("Hi"), effort="low"), NOW).text.endswith("assistant\n<think>\n")
@@ -235,7 +235,7 @@ def test_a_model_without_a_template_gets_one(tokens, expected) -> None:
     assert without.compose(asked, NOW) == preparer(expected, specials=tokens).compose(asked, NOW)
 
 
-def test_plain_turns_are_what_they_are_called() -> None:
+def test_plain_turns_name_their_speaker() -> None:
     """The speaker's name before each turn."""
     asked = request(user(" Hi "), assistant("Yo"), instructions="S")
 
@@ -245,7 +245,7 @@ def test_plain_turns_are_what_they_are_called() -> None:
     )
 
 
-def test_special_texts_are_told_to_the_template() -> None:
+def test_special_texts_are_given_to_the_template() -> None:
     """`bos_token` and `eos_token` are the vocabulary's, and become tokens when the template writes them."""
     template = "{{ bos_token }}{{ messages[0].content }}{{ eos_token }}"
     asked = request(user("a"))
@@ -272,8 +272,8 @@ def test_a_prompt_too_long_for_the_context_is_refused() -> None:
         preparer(n_ctx=40).prepare(request(user("x" * 100_000)), NOW)
 
 
-def test_what_a_template_drops_does_not_count() -> None:
-    """White space around texts and old thoughts may be dropped, so they alone refuse nothing."""
+def test_droppable_text_does_not_count() -> None:
+    """White space around texts and old reasoning may be dropped, so they alone refuse nothing."""
     trims = "{% for m in messages %}{{ m.content | trim }}{% endfor %}"
     asked = request(user(" " * 5000 + "a" + "\n" * 5000), Reasoning("b" * 5000), assistant("c"))
 
@@ -302,7 +302,7 @@ def test_the_same_request_at_the_same_moment_is_the_same_prompt() -> None:
 
 
 def test_a_preparer_serves_another_context_as_one_made_for_it() -> None:
-    """What a context is long decides nothing that is made once."""
+    """The length of a context decides nothing that is made once."""
     asked = request(user("x" * 30))
     long, short = preparer(n_ctx=ROOM), preparer(n_ctx=40)
 

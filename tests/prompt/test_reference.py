@@ -1,4 +1,4 @@
-"""Prompts are, byte for byte, what the reference implementation of chat templates makes of the same messages.
+"""Prompts are, byte for byte, those of the reference implementation of chat templates for the same messages.
 
 `make test-reference` installs it, into an environment of its own.
 """
@@ -29,8 +29,8 @@ EASED: Final = {
     "llama-cpp-deepseek-r1": "generators",
     "meetkai-functionary-medium-v3.1": "markup",
 }
-"""Templates that the reference refuses, or writes as nobody meant it, and what it is eased in to be compared
-at all.
+"""Templates that the reference refuses, or writes otherwise than meant, and the rules eased for a
+comparison at all.
 
 Kimi K2's queue its calls in a list, which the reference's sandbox forbids. The one of llama.cpp for R1 gives
 `tojson` a generator. Functionary 3.1 marks its JSON as `safe`, for which the reference writes HTML escapes
@@ -47,15 +47,15 @@ STEERED: Final = {
     "llama-cpp-rwkv-world": "cuts an answer at a </think>",
     "openbmb-MiniCPM5-1B": "puts the functions where a system text says <tool_def_sep>, and calls where an answer does",
 }
-"""Templates whose logic looks for words in what clients wrote, and how. No client's words steer ours (see
-`provenance`): an answer that spells a marker is told whole, and reasoning is switched by `effort` alone."""
+"""Templates whose logic looks for words in clients' texts, and how. No client's words steer ours (see
+`provenance`): an answer that spells a marker is written whole, and `effort` alone switches reasoning."""
 
 Ask = Callable[[str, str, list[dict[str, Any]]], list[str]]
 
 
 @pytest.fixture(scope="module")
 def ask() -> Iterator[Ask]:
-    """Texts of the reference for a template's name, what it is eased in, and values; an error reads `!` and
+    """Texts of the reference for a template's name, its eased rules, and values; an error reads `!` and
     its name.
     """
     if not PYTHON.exists():
@@ -85,7 +85,7 @@ def ask() -> Iterator[Ask]:
 
 
 def differing(name: str, ask: Ask, asked: dict[str, Request], eased: str) -> dict[str, tuple[str, str]]:
-    """What is written otherwise than by the reference: both texts from a little before the place on."""
+    """Returns the differences from the reference: both texts from a little before the place on."""
     ours: dict[str, Written] = {}
     for place, (which, request) in enumerate(asked.items()):
         effort = EFFORTS[(place + len(name)) % len(EFFORTS)]

@@ -1,4 +1,4 @@
-"""What a template writes of a turn, read back: the same thoughts, texts and calls, however it is cut."""
+"""A template's output for a turn, read back: the same thinking, text and calls, for all cuts."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ENDS = (
     "\n<SPECIAL_12>", "<|user_end|>", "<\uff5ctool\u2581outputs\u2581begin\uff5c>", "<|return|>", "<end_of_turn>",
     "<|START_OF_TURN_TOKEN|>",
 )  # fmt: skip
-"""What ends a turn, or what a template writes behind one: a model stops there."""
+"""The texts that end a turn or follow one: a model stops there."""
 
 PROPERTIES: dict[str, object] = {
     KEY: {"type": "string"},
@@ -60,7 +60,7 @@ ARGUMENTS: tuple[dict[str, object], ...] = (
 """Ends with `VALUE`, in the order of the names, as some templates sort them."""
 SIMPLE: tuple[dict[str, object], ...] = ({KEY: "é 日本 🚀", "q": "", "r": 7, "z": VALUE}, {KEY: VALUE})
 UNABLE = ("<|tool_call_start|>", "CDATA")
-"""What stands in templates that do not write every text so that it can be told what it was: LFM2.5 puts
+"""Texts of templates that do not write every value so that it can be read back: LFM2.5 puts
 quotes around it and escapes none in it, MiniCPM5 puts some into CDATA, which no dialect knows of yet.
 """
 
@@ -71,7 +71,7 @@ def samples(name: str) -> Samples:
 
 
 def written_after_prompt(name: str, turn: str) -> tuple[Reading, bytes]:
-    """What the model would have to write for a turn, and how that is read behind the prompt."""
+    """Returns the text that the model would have to write for a turn, and its reading after the prompt."""
     prompt = samples(name).prompt("high")
     end = end_prompt(prompt, learned(name), thinks=True, grammar=False, calls=False)
     _, _, frame = end.rendered.rpartition("curlew")
@@ -97,18 +97,18 @@ def read(reading: Reading, written: bytes, cuts: list[int]) -> list[Delta]:
 
 
 def said(deltas: list[Delta]) -> tuple[str, str, list[object]]:
-    """The thought, the text and the arguments of finished calls."""
-    thought = "".join(delta.text for delta in deltas if isinstance(delta, ReasoningDelta))
+    """Returns the thinking, the text and the arguments of finished calls."""
+    thinking = "".join(delta.text for delta in deltas if isinstance(delta, ReasoningDelta))
     text = "".join(delta.text for delta in deltas if isinstance(delta, TextDelta))
     assert sum(isinstance(delta, CallStart) for delta in deltas) == sum(
         isinstance(delta, CallEnd) for delta in deltas
     )
     assert all(delta.name == NAME for delta in deltas if isinstance(delta, CallStart))
-    return thought, text, [json.loads(delta.text) for delta in deltas if isinstance(delta, CallArguments)]
+    return thinking, text, [json.loads(delta.text) for delta in deltas if isinstance(delta, CallArguments)]
 
 
 def every_way(name: str, reading: Reading, written: bytes) -> tuple[str, str, list[object]]:
-    """What is read, which is the same for all cuts, and where markers are tokens."""
+    """Returns the reading, which is the same for all cuts, and where markers are tokens."""
     chance = random.Random(name)
     texts = [text for literal in literals(reading.dialect) for text in markers(literal)]
     specials = tuple(dict.fromkeys(text for text in texts if not any(space in text for space in ' \n"')))
@@ -155,13 +155,13 @@ def test_calls_come_back_in_the_models_own_spelling(name) -> None:
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_thoughts_come_back(name) -> None:
-    """Apart from what follows them, an answer or a call."""
+def test_thinking_comes_back(name) -> None:
+    """Thinking is read apart from the answer or the call after it."""
     turn = samples(name).thinking()
     if not turn:
         return
-    thought, text, calls = every_way(name, *written_after_prompt(name, turn))
+    thinking, text, calls = every_way(name, *written_after_prompt(name, turn))
 
-    assert thought == THINKING
+    assert thinking == THINKING
     assert text == (ANSWER if ANSWER in turn else "")
     assert calls == ([] if ANSWER in turn else [{KEY: VALUE}])

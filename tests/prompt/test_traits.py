@@ -1,4 +1,4 @@
-"""What a model can do is told from what its template writes."""
+"""The traits of a model, from its template's output."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def traits(source: str, *, template: bool = True) -> Traits:
 
 
 def test_a_template_of_turns_alone_says_so() -> None:
-    """Functions are described in the text, and nothing tells of thoughts."""
+    """Functions are described in the text, and nothing shows thinking."""
     assert traits(CHATML, template=False) == Traits(False, "turn", "text", not GENERIC.alone, False, "none")
 
 
@@ -39,7 +39,7 @@ def test_a_template_of_turns_alone_says_so() -> None:
         ("meta-llama-Llama-3.1-8B-Instruct", Traits(True, "turn", "template", False, False, "none")),
     ],
 )
-def test_real_models_are_told_for_what_they_are(name, expected) -> None:
+def test_traits_of_real_models_are_known(name, expected) -> None:
     """Those that think when asked, always, when they like, and never; with many calls, one, and none of their
     own.
     """

@@ -1,4 +1,4 @@
-"""What templates can write is found out by asking them."""
+"""The capabilities of templates are found by letting them write."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LOOP = "{% for message in messages %}{{ message.role + message.content }}{% endf
 
 
 def lacking(source: str) -> set[str]:
-    """The abilities of writing that a template has not, or has otherwise than most."""
+    """Returns the capabilities that a template lacks, or has otherwise than most."""
     return differing(probe(ChatTemplate(source)))
 
 
@@ -44,7 +44,7 @@ def differing(capabilities: TemplateCapabilities) -> set[str]:
 
 @pytest.mark.parametrize(("source", "expected"), [(TOOLS, True), (CHATML, False)])
 def test_a_switch_for_reasoning_is_seen(source, expected) -> None:
-    """It shows in what is written."""
+    """The output shows it."""
     assert probe(ChatTemplate(source)).reasoning is expected
 
 
@@ -101,7 +101,7 @@ def test_a_template_of_turns_alone_lacks_functions(source) -> None:
     ],
 )
 def test_a_refusal_or_a_loss_is_an_ability_less(source, missing) -> None:
-    """Raising and dropping are the same to whoever wanted it written."""
+    """Raising and dropping have the same effect."""
     assert missing in lacking(source)
 
 
@@ -148,7 +148,7 @@ def test_the_form_of_arguments_is_the_one_that_comes_out_right(spelling, expecte
         ("google-gemma-2-2b-it", {"system", "users_in_a_row", "assistant_first", "tools", "results"}),
     ],
 )
-def test_real_templates_are_seen_for_what_they_are(name, missing) -> None:
+def test_capabilities_of_real_templates_are_known(name, missing) -> None:
     """Some families whose limits are known."""
     try:
         _, capabilities = compiled(name)
@@ -184,8 +184,8 @@ def test_real_templates_are_seen_for_what_they_are(name, missing) -> None:
         ),
     ],
 )
-def test_where_a_text_beside_a_call_can_stand_is_found(beside, expected) -> None:
-    """In its place, in the thought while that is written, in a turn before, or apart from it by a user's."""
+def test_the_place_of_a_text_next_to_a_call_is_found(beside, expected) -> None:
+    """In its place, in thinking if that is written, in a turn before, or apart from it by a user's."""
     last = (
         "{% set user = namespace(last=-1) %}"
         "{% for m in messages if m.role == 'user' %}{% set user.last = messages.index(m) %}{% endfor %}"
@@ -209,7 +209,7 @@ def test_where_a_text_beside_a_call_can_stand_is_found(beside, expected) -> None
         ("{{ m.content | tojson }}", "field"),
     ],
 )
-def test_where_a_template_looks_for_a_thought_is_found(said, expected) -> None:
+def test_the_place_of_thinking_is_found(said, expected) -> None:
     """In a field, in a list of parts, in an object; a list that is printed as it is is no place for it."""
     capabilities = probe(ChatTemplate("{% for m in messages %}" + said + CALL + "{% endfor %}"))
 

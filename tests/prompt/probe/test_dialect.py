@@ -1,4 +1,4 @@
-"""What is read off templates about their models' spelling, for all families at hand."""
+"""Dialects read off templates, for all families at hand."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def learned(name: str) -> Learned:
 
 
 def described(name: str) -> str:
-    """What was found, for a person to read."""
+    """Returns the findings, for a person to read."""
     found = learned(name)
     dialect, thinking = found.dialect, found.thinking
     lines = [f"== {name}"]
@@ -51,8 +51,8 @@ def described(name: str) -> str:
     return "\n".join(lines)
 
 
-def test_what_was_found_is_known() -> None:
-    """A golden file for people: each family's thoughts, text and calls, as its template spells them."""
+def test_dialects_are_known() -> None:
+    """A golden file for people: each family's thinking, text and calls, as its template spells them."""
     if len(ALL) < 10:
         pytest.skip("the shared templates are not here")
     table = "\n\n".join(described(str(name)) for name in ALL) + "\n"
@@ -63,7 +63,7 @@ def test_what_was_found_is_known() -> None:
 
 @pytest.mark.parametrize("name", ALL)
 def test_a_template_that_writes_calls_is_understood(name) -> None:
-    """Nothing that a template writes is taken for unknown: spelling the same calls again gives what it
+    """A template's calls are never unknown: spelling the same calls again gives its
     wrote.
     """
     template, capabilities = compiled(name)
@@ -80,7 +80,7 @@ def test_a_template_that_writes_calls_is_understood(name) -> None:
 
 
 def _same(text: str) -> str:
-    """Without white space, and without what differs from call to call or is one value's spelling in two
+    """Without white space, ids and indices, and without one value's spelling in two
     ways.
     """
     text = text.replace(f"to={NAME}<|message|><", "to=<|message|><")  # a name where another name follows
@@ -88,7 +88,7 @@ def _same(text: str) -> str:
 
 
 def test_a_template_without_calls_is_given_the_generic_spelling() -> None:
-    """The embedded model's template is such a one: it is told how to call."""
+    """The embedded model's template is such a one: its prompt explains calls."""
     found = learn(ChatTemplate(CHATML), probe(ChatTemplate(CHATML)))
 
     assert found.calls == GENERIC
@@ -96,7 +96,7 @@ def test_a_template_without_calls_is_given_the_generic_spelling() -> None:
     assert found.thinking is None
 
 
-def test_tags_in_the_vocabulary_are_thoughts_although_the_template_knows_of_none() -> None:
+def test_tags_in_the_vocabulary_mark_thinking_without_the_template() -> None:
     """Some models think and their template does not say so; where it does, its own spelling stands."""
     plain = learn(ChatTemplate(CHATML), probe(ChatTemplate(CHATML)))
     own = learn(ChatTemplate(TOOLS), probe(ChatTemplate(TOOLS)))
@@ -118,7 +118,7 @@ def test_a_spelling_that_fits_nothing_is_not_guessed() -> None:
     assert found.explain_calls
 
 
-def test_what_is_learned_travels_as_data() -> None:
+def test_learned_facts_travel_as_data() -> None:
     """It is sent between processes and may be kept."""
     found = learned("zoo-tools").dialect
 
@@ -135,7 +135,7 @@ def test_what_is_learned_travels_as_data() -> None:
         (">\n<p=", "\n</p>\n<p=", "\n</p>\n</f>", ("\n</p>", "\n", "<p=")),
     ],
 )
-def test_what_stands_between_two_is_taken_apart_at_markers(before, middle, after, parts) -> None:
+def test_a_middle_is_split_at_markers(before, middle, after, parts) -> None:
     """Equal characters alone would cut through markers; white space belongs to neither side."""
     found = split_literal(before, middle, after)
 
@@ -149,7 +149,7 @@ def test_what_stands_between_two_is_taken_apart_at_markers(before, middle, after
     st.lists(st.sampled_from(["<a>", "</a>", "<b c=", "[X]", "\n", " ", "x", "{", "}"]), max_size=5),
 )
 def test_no_seam_loses_a_character(before, middle, after) -> None:
-    """The three parts are the middle, whatever stands around it."""
+    """The three parts are the middle, for any text around it."""
     found = split_literal("".join(before), "".join(middle), "".join(after))
 
     assert found.close + found.between + found.open == "".join(middle)

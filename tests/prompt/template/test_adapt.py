@@ -1,4 +1,4 @@
-"""Conversations are bent to what a template can write."""
+"""Conversations are adapted to the capabilities of a template."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ TOLD, TOLD_TOO = ToolTurn("call00001", "f", "r"), ToolTurn("call00002", "g", "s"
 
 @pytest.mark.parametrize("name", HISTORIES)
 def test_an_able_template_gets_the_conversation_as_it_is(name) -> None:
-    """Nothing is bent that suits."""
+    """A conversation that suits is not changed."""
     conversation = normalise(HISTORIES[name])
 
     assert adapt(conversation, CAPABILITIES) == conversation
@@ -84,7 +84,7 @@ def test_functions_that_cannot_be_declared_are_described() -> None:
 
 
 def test_calls_that_cannot_be_written_are_text() -> None:
-    """A JSON object between tags, behind what was said; the tags are ours, what is between them is the
+    """A JSON object between tags, after the text; the tags are ours, the object is the
     client's.
     """
     got = adapted(
@@ -111,7 +111,7 @@ def test_results_that_cannot_be_written_are_a_user_turn() -> None:
 
 
 def test_a_template_without_functions_and_calls_says_results_as_text_too() -> None:
-    """A turn of a role `tool` would say nothing to a model that was told of tags."""
+    """A turn of a role `tool` would mean nothing to a model whose prompt explains tags."""
     conversation = talk(says("u"), AssistantTurn(calls=(ONE,)), TOLD)
     told = says("<tool_response>\nr\n</tool_response>")
 
@@ -121,7 +121,7 @@ def test_a_template_without_functions_and_calls_says_results_as_text_too() -> No
 
 
 def test_parallel_calls_become_rounds() -> None:
-    """One call a turn, each followed by its own result; what was said stays with the first."""
+    """One call a turn, each followed by its own result; the text stays with the first."""
     got = adapted(talk(says("u"), AssistantTurn("a", "t", (ONE, TWO)), TOLD, TOLD_TOO), parallel=False)
 
     assert got.turns[1:] == (
@@ -160,8 +160,8 @@ def test_arguments_have_the_form_that_the_template_takes(arguments, lacking, exp
         ("apart", (AssistantTurn("a"), says(""), AssistantTurn("", "t", (ONE,)))),
     ],
 )
-def test_a_text_beside_a_call_is_told_as_the_template_can(way, expected) -> None:
-    """The calls stay before their results; a text without calls stays what it is."""
+def test_a_text_next_to_a_call_stands_where_the_template_writes_it(way, expected) -> None:
+    """The calls stay before their results; a text without calls stays as it is."""
     rest = (TOLD, AssistantTurn("b", "u"))
     turns = (AssistantTurn("a", "t", (ONE,)), *rest)
 
@@ -176,14 +176,14 @@ def test_a_text_beside_a_call_is_told_as_the_template_can(way, expected) -> None
     )
 
 
-def test_a_text_alone_becomes_a_thought() -> None:
-    """Nothing is put before it if nothing was thought."""
+def test_a_text_alone_becomes_thinking() -> None:
+    """Nothing is put before it if the turn has no thinking."""
     got = adapted(talk(AssistantTurn("a", "", (ONE,)), TOLD), text_beside_calls="thinking")
 
     assert got.turns == (AssistantTurn("", "a", (ONE,)), TOLD)
 
 
-def test_the_form_of_thoughts_is_the_templates() -> None:
+def test_the_form_of_thinking_is_the_templates() -> None:
     """It goes with the conversation."""
     assert adapted(talk(says("u")), thinking_placement="chunks").thinking_placement == "chunks"
 

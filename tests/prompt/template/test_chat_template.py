@@ -22,7 +22,7 @@ def written(source: str, conversation: Conversation = HI, **variables: object) -
 
 
 def test_a_template_is_given_messages_tokens_and_variables() -> None:
-    """Messages, the special tokens' texts, the generation flag and whatever the caller adds."""
+    """Messages, the special tokens' texts, the generation flag and all that the caller adds."""
     source = "{{ bos_token }}{{ messages[0].role }}:{{ messages[0].content }}{{ eos_token }}{{ add_generation_prompt }}{{ x }}"
 
     assert written(source, x=1) == f"<s>user:{client('Hi')}</s>True1"
@@ -35,7 +35,7 @@ def test_tools_are_none_if_there_are_none() -> None:
 
 
 def test_time_stands_still() -> None:
-    """`strftime_now` tells the moment that the caller gave, every time."""
+    """`strftime_now` formats the moment that the caller gave, every time."""
     assert written("{{ strftime_now('%H:%M:%S') }} {{ strftime_now('%d %b %Y') }}") == "12:30:00 29 Nov 2026"
 
 

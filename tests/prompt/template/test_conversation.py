@@ -65,7 +65,7 @@ def test_a_system_message_does_not_split_a_turn() -> None:
 
 
 def test_results_stand_after_their_calls_in_the_order_of_the_calls() -> None:
-    """Outputs are told with the turn that called, whatever order and place they had."""
+    """Outputs stand with the turn that called, for any order and place."""
     got = turns(user("Hi"), call("a", "f"), call("b", "g"), user("Wait"), output("b", "2"), output("a", "1"))
 
     assert [type(turn) for turn in got] == [UserTurn, AssistantTurn, ToolTurn, ToolTurn, UserTurn]
@@ -86,17 +86,17 @@ def test_an_unanswered_call_has_no_result() -> None:
 
 
 def test_empty_reasoning_adds_nothing() -> None:
-    """An empty thought makes no turn and no text."""
+    """Empty reasoning makes no turn and no text."""
     assert turns(user("a"), Reasoning(""), user("b")) == (said("a"), said("b"))
     assert turns(Reasoning(""), assistant("x")) == (AssistantTurn("x"),)
 
 
 def test_an_empty_answer_is_a_turn() -> None:
-    """A message item with empty text is what an empty answer looks like, so it is kept."""
+    """A message item with empty text is an empty answer, so it is kept."""
     assert turns(user("a"), assistant(""), user("b"))[1] == AssistantTurn()
 
 
-def test_refusals_are_what_the_assistant_said() -> None:
+def test_refusals_are_the_assistants_text() -> None:
     """A refusal part is text of the turn."""
     assert turns(Message("assistant", (TextPart("a"), RefusalPart("no")))) == (AssistantTurn("a\nno"),)
 
@@ -117,7 +117,7 @@ def test_refusals_are_what_the_assistant_said() -> None:
         ('{"a":' * 65 + "1" + "}" * 65, '{"a":' * 65 + "1" + "}" * 65),
     ],
 )
-def test_arguments_are_a_mapping_or_what_the_client_sent(arguments, expected) -> None:
+def test_arguments_are_a_mapping_or_the_clients_text(arguments, expected) -> None:
     """A JSON object is parsed, nothing is an empty one, anything else stays text."""
     turn = turns(call("a", "f", arguments))[0]
 
@@ -126,7 +126,7 @@ def test_arguments_are_a_mapping_or_what_the_client_sent(arguments, expected) ->
 
 
 def test_images_in_outputs_follow_the_results_as_a_user_turn() -> None:
-    """All images of a round stand after all its results; the texts beside them are the result."""
+    """All images of a round stand after all its results; the texts next to them are the result."""
     first = ImagePart("https://x/1.png")
     got = turns(
         call("a", "f"),

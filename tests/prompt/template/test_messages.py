@@ -26,7 +26,7 @@ def test_everything_stands_under_the_names_that_templates_use() -> None:
         ToolTurn("call00001", "f", "t"),
     )
     function = {"name": client("f"), "arguments": {client("x"): [1, client("y")]}}
-    thought = client("r")
+    thinking = client("r")
 
     assert messages(Conversation("s", turns)) == [
         {"role": "system", "content": client("s")},
@@ -34,17 +34,17 @@ def test_everything_stands_under_the_names_that_templates_use() -> None:
         {
             "role": "assistant",
             "content": client("a"),
-            "reasoning_content": thought,
-            "reasoning": thought,
-            "thinking": thought,
+            "reasoning_content": thinking,
+            "reasoning": thinking,
+            "thinking": thinking,
             "tool_calls": [{"id": "call00001", "type": "function", "function": function}],
         },
         {"role": "tool", "tool_call_id": "call00001", "name": client("f"), "content": client("t")},
     ]
 
 
-def test_what_is_not_there_is_absent() -> None:
-    """No system message without a text, no thought, no empty list of calls, no None."""
+def test_missing_parts_are_absent() -> None:
+    """No system message without a text, no thinking, no empty list of calls, no None."""
     assert messages(Conversation("", (AssistantTurn("a"),))) == [
         {"role": "assistant", "content": client("a")}
     ]
@@ -73,7 +73,7 @@ def test_an_image_is_a_placeholder() -> None:
 
 
 @pytest.mark.parametrize(
-    ("form", "thought", "bare"),
+    ("form", "thinking", "bare"),
     [
         (
             "chunks",
@@ -92,12 +92,12 @@ def test_an_image_is_a_placeholder() -> None:
         ),
     ],
 )
-def test_thoughts_stand_in_the_content_where_a_template_wants_them(form, thought, bare) -> None:
-    """All assistant turns have that form then; without any thought they are plain strings."""
+def test_thinking_stands_in_the_content_where_a_template_wants_it(form, thinking, bare) -> None:
+    """All assistant turns have that form then; without any thinking they are plain strings."""
     turns = (AssistantTurn("a", "r"), AssistantTurn())
 
     got = messages(Conversation("", turns, (), form))
-    assert got == [{"role": "assistant", "content": thought}, {"role": "assistant", "content": bare}]
+    assert got == [{"role": "assistant", "content": thinking}, {"role": "assistant", "content": bare}]
     assert messages(Conversation("", turns[1:], (), form)) == [{"role": "assistant", "content": ""}]
 
 

@@ -46,6 +46,6 @@ def test_a_scale_gets_a_word_that_it_knows(effort, source, word) -> None:
     assert reasoning_variables(effort, source)["reasoning_effort"] == word
 
 
-def test_a_scale_that_a_template_does_not_have_is_not_told() -> None:
+def test_a_scale_that_a_template_does_not_have_is_not_set() -> None:
     """Only scales in the source are set."""
     assert "reasoning_effort" not in reasoning_variables("low", "thinking_effort")

@@ -32,14 +32,14 @@ def written(name, asked) -> str:
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_every_template_writes_what_clients_send(name) -> None:
+def test_every_template_writes_clients_requests(name) -> None:
     """Real requests, an eighth of them for each template, so that each is written by several."""
     for asked in sent_by_clients()[len(name) % 8 :: 8]:
         assert len(written(name, asked)) < LIMIT
 
 
 def test_a_template_that_fails_is_asked_for_less() -> None:
-    """What fails with functions may work with their description, else turns that alternate always do."""
+    """If functions fail, their description may work, and alternating turns do."""
     picky = (
         "{% for t in tools or [] %}{% if t.function.parameters.oneOf %}{{ raise_exception('') }}{% endif %}"
     )
@@ -60,7 +60,7 @@ def test_a_template_that_fails_is_asked_for_less() -> None:
 
 
 def test_a_conversation_that_no_rung_writes_is_a_refusal() -> None:
-    """If not even alternating turns can be written, the client is told."""
+    """If not even alternating turns can be written, the request is refused."""
     picky = ChatTemplate("{% if messages | length == 1 %}{{ messages[1].content.x }}{% endif %}" + LOOP)
     with pytest.raises(Refusal, match="cannot write this conversation"):
         render(normalise(request(user("u"))), picky, TemplateCapabilities(), {}, NOW, LIMIT)

@@ -1,4 +1,4 @@
-"""What templates can and cannot do."""
+"""The sandbox of templates: allowed and forbidden operations."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def rendered(source: str, **values: object) -> str:
         ),
     ],
 )
-def test_templates_find_what_they_were_written_for(source, expected) -> None:
+def test_templates_find_their_environment(source, expected) -> None:
     """Loop controls, generation tags, plain JSON, queues, namespaces, silent undefined."""
     assert rendered(source) == expected
 
@@ -132,7 +132,7 @@ def test_escapes_keep_their_owner() -> None:
     ],
 )
 def test_a_template_sees_which_characters_a_client_used_but_no_words(looks, expected) -> None:
-    """So it can quote what must be quoted, and is steered by nothing."""
+    """So it can quote special characters, and is steered by nothing."""
     got = rendered(f"{{{{ {looks} }}}}", value=client("a <b> c"), list=[client("<"), client("x")])
 
     assert got == str(expected)

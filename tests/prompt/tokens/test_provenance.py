@@ -1,4 +1,4 @@
-"""Clients' characters are told apart from the template's, and come back unchanged."""
+"""Clients' characters are distinct from the template's, and come back unchanged."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_text_comes_back_unchanged(text) -> None:
 
 @given(TEXT)
 def test_no_character_of_a_client_can_be_the_templates(text) -> None:
-    """Whatever has a twin is replaced by it; what has none is white space, an escape's character or
+    """A character with a twin is replaced by it; the others are white space, an escape's character or
     astral.
     """
     written = client(text)
@@ -69,13 +69,13 @@ def test_a_client_cannot_write_in_the_private_alphabet(code) -> None:
 
 
 def test_a_client_cannot_write_the_image_placeholder() -> None:
-    """The placeholder is nobody's twin."""
+    """The placeholder is no character's twin."""
     assert IMAGE not in client("".join(map(chr, [*range(0xD800), *range(0xE000, 0x110000)])))
 
 
 @given(JSON)
 def test_values_keep_their_shape(value) -> None:
-    """Numbers, booleans and null stay what they are; every string and name is the client's."""
+    """Numbers, booleans and null stay as they are; every string and name is the client's."""
     assert restored(client_value(value)) == restored(value)
 
 

@@ -40,7 +40,7 @@ def test_a_marker_that_is_half_the_clients_is_text() -> None:
 
 
 def test_some_markers_swallow_white_space() -> None:
-    """What llama.cpp strips around tokens with those attributes is stripped here."""
+    """White space that llama.cpp strips around tokens with those attributes is stripped here."""
     markers = MarkerIndex((Special(1, "<l>", lstrip=True), Special(2, "<r>", rstrip=True)))
 
     assert list(split("a \n<l> b <r> \t c\u00a0<r>\n<l>\n", markers)) == [
@@ -60,7 +60,7 @@ def test_some_markers_swallow_white_space() -> None:
         st.tuples(st.booleans(), st.sampled_from(["<|im_", "end|>", "<|im_end|>", "<", "think>", " x "]))
     )
 )
-def test_what_clients_write_changes_no_control(pieces) -> None:
+def test_clients_text_changes_no_control(pieces) -> None:
     """The controls are those of the same prompt with the clients' text taken for something harmless."""
     rendered = "".join(client(text) if theirs else text for theirs, text in pieces)
     harmless = "".join("x" * theirs * len(text) or text for theirs, text in pieces)

@@ -61,7 +61,7 @@ def test_a_beginning_is_written_once() -> None:
 
 
 def test_marks_are_the_ends_of_turns() -> None:
-    """Each mark is the length of a prefix that ends with an end-of-generation token."""
+    """Each cache boundary is the length of a prefix that ends with an end-of-generation token."""
     assert tokens(
         START, TextSegment("a"), END, TextSegment("\n"), START, END, TextSegment("x")
     ).cache_boundaries == (3, 6)
@@ -116,7 +116,7 @@ def test_a_tokenizer_that_makes_control_tokens_is_stopped() -> None:
 @given(
     st.lists(st.sampled_from([*CONTROL, *USER_DEFINED, "<", "<|im_", "end|>", "tool_call>", " ", "\n", "é"]))
 )
-def test_no_text_whatever_becomes_special(pieces) -> None:
+def test_no_text_becomes_special(pieces) -> None:
     """Any mixture of markers and their halves reads the same and has no special token."""
     text = "".join(pieces)
     vocabulary = FakeVocabulary()
