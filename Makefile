@@ -21,6 +21,8 @@ check: $(STAMP)       ## lint, types, walls between rooms, lengths, words, names
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tests/lengths.py
+	$(BIN)/python tests/words.py
+	$(BIN)/python tests/names.py
 
 test: $(STAMP)        ## the whole suite, in random order, warnings are errors, coverage has a floor
 	$(BIN)/pytest --cov --cov-report=term:skip-covered

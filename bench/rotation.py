@@ -17,7 +17,7 @@ from bench.load import LoadError
 from bench.pairs import Measures, Round, in_turn
 
 REST: Final = 0.5
-"""Seconds before each piece, in which the last one asked stores its prefixes and puts its threads to sleep."""
+"""Seconds before each piece, in which the last one stores its prefixes and puts its threads to sleep."""
 
 
 class Costs(Protocol):

@@ -40,7 +40,7 @@ class HostCheck(msgspec.Struct, frozen=True):
 
     @classmethod
     def on_loopback(cls, names: Iterable[str] = (), origins: Iterable[str] = ()) -> Self:
-        """Returns a check that lets in loopback's names, `names` (any case, no port) and pages of `origins`."""
+        """Returns a check that lets in loopback names, `names` (any case, no port), pages of `origins`."""
         return cls(LOOPBACK_NAMES | {name.lower() for name in names}, frozenset(origins))
 
     def check(self, headers: Headers) -> None:

@@ -1,4 +1,4 @@
-"""The HTTP side of `b3node serve`, which takes a second to import: `node_runner` does it while engines load."""
+"""The HTTP side of `b3node serve`: a second to import, which `node_runner` does while engines load."""
 
 from __future__ import annotations
 

@@ -244,7 +244,7 @@ class PreparePool:
         return await asyncio.shield(work)
 
     async def probe(self, within: float, n_ctx: int) -> bool:
-        """Returns whether a running worker answered in the last seconds, else whether one does `within` seconds.
+        """Returns whether a running worker answered lately, or else does `within` seconds.
 
         A template that refuses the trial request counts as an answer.
         """

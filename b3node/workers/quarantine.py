@@ -49,7 +49,7 @@ def refused() -> Refusal:
     )
 
 
-class _Record(NamedTuple):
+class _DeathRecord(NamedTuple):
     """The deaths of a request, forgotten at `until`."""
 
     deaths: int
@@ -57,14 +57,14 @@ class _Record(NamedTuple):
     refused: bool = False
 
 
-_NO_DEATHS: Final = _Record(0, 0.0)
+_NO_DEATHS: Final = _DeathRecord(0, 0.0)
 
 
 class Quarantine:
     """Deaths by the digests of requests; times are seconds of a monotonic clock."""
 
     def __init__(self) -> None:
-        self._records: OrderedDict[bytes, _Record] = OrderedDict()
+        self._records: OrderedDict[bytes, _DeathRecord] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._records)
@@ -91,7 +91,7 @@ class Quarantine:
         suspects = [request for request, count in deaths.items() if count == most]
         culprit = suspects[0] if most >= QUARANTINE_DEATHS and len(suspects) == 1 else None
         for request, count in deaths.items():
-            self._records[request] = _Record(count, now + QUARANTINE_SECONDS, refused=request == culprit)
+            self._records[request] = _DeathRecord(count, now + QUARANTINE_SECONDS, refused=request == culprit)
             self._records.move_to_end(request)
         while len(self._records) > MAX_REQUESTS:
             self._records.popitem(last=False)
@@ -101,6 +101,6 @@ class Quarantine:
         """Forgets the deaths of a request: it was answered."""
         self._records.pop(request, None)
 
-    def _record(self, request: bytes, now: float) -> _Record:
+    def _record(self, request: bytes, now: float) -> _DeathRecord:
         record = self._records.get(request, _NO_DEATHS)
         return record if record.until > now else _NO_DEATHS

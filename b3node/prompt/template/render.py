@@ -30,8 +30,8 @@ def render(
     """Returns a conversation as `ChatTemplate.write` writes it after `adapt`.
 
     `calls` and `explain_calls` are those of `adapt`. A probe cannot try every conversation (some templates
-    never return from a schema's type list). A template that fails on this one is tried again with the functions
-    as text, and last with nothing but user and assistant turns that alternate.
+    never return from a schema's type list). A template that fails on this one is tried again with the
+    functions as text, and last with nothing but user and assistant turns that alternate.
 
     Raises:
         Refusal: the last try failed too; see `ChatTemplate.write`.
