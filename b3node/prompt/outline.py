@@ -41,12 +41,16 @@ _UNBOUNDED_TOKENS: Final = (1 << 31) - 1
 
 
 class AnswerSpec(msgspec.Struct, frozen=True):
-    """The fields of the same names in `Prepared`."""
+    """The constraints of one answer, as `Prepared` has them under the same names."""
 
     reading: Reading = Reading()
+    """How the answer is read."""
     outline: Outline | None = None
+    """When the grammar holds, and how thinking is bounded; None if neither is needed."""
     grammar: str | None = None
+    """The GBNF text that the answer must keep to, or None."""
     loosened: tuple[str, ...] = ()
+    """The parts of the functions' schemas that the grammar does not enforce."""
 
 
 class OutlineBuilder:

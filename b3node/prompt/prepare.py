@@ -194,8 +194,11 @@ class _TemplateWriter(msgspec.Struct, frozen=True):
     """A template, its capabilities, and the findings about its model."""
 
     template: ChatTemplate
+    """The compiled template."""
     capabilities: TemplateCapabilities
+    """The constructs that it writes."""
     learned: Learned
+    """The facts about the model that it shows."""
 
 
 def _template_writer(source: str, vocabulary: PromptVocabulary) -> _TemplateWriter:

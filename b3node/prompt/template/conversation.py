@@ -64,6 +64,7 @@ class UserTurn(msgspec.Struct, frozen=True, tag=True):
     """A user's text and images, in order; text parts that follow each other are one."""
 
     content: tuple[TextPart | ImagePart, ...]
+    """The parts; never empty."""
 
 
 class AssistantTurn(msgspec.Struct, frozen=True, tag=True):
@@ -83,8 +84,11 @@ class ToolTurn(msgspec.Struct, frozen=True, tag=True):
     """The result of the call `call_id` of the function `name`."""
 
     call_id: str
+    """The id of the call."""
     name: str
+    """The function's name."""
     text: str
+    """The output's texts, or `NO_RESULT`."""
 
 
 Turn = UserTurn | AssistantTurn | ToolTurn

@@ -27,7 +27,9 @@ class ControlSegment(msgspec.Struct, frozen=True, tag=True):
     """A special token, to be put into the prompt as its id."""
 
     id: int
+    """The token's id."""
     text: str
+    """The token's text."""
 
 
 class TextSegment(msgspec.Struct, frozen=True, tag=True):
