@@ -126,7 +126,7 @@ def with_raw_share(found: Round) -> Round:
     step = found.get(RAW, {}).get("step_ms")
     return {
         name: measures | {"raw_share": step / measures["gap_ms"]}
-        if step and "gap_ms" in measures
+        if step and measures.get("gap_ms")  # 0 where most tokens of a round came with others
         else measures
         for name, measures in found.items()
     }

@@ -8,8 +8,7 @@ Invariants:
 
 * No byte is read twice, but for those that began like a marker and were none: at most `MAX_MARKER_BYTES`.
 * Held back is a possible marker (at most `MAX_MARKER_BYTES`) and white space that a marker may swallow (at
-  most
-  `MAX_SPACE_BYTES`), nothing else. No emitted byte is taken back.
+  most `MAX_SPACE_BYTES`), nothing else. No emitted byte is taken back.
 * While thinking, only the close of thinking counts. In code (`parse.code`), spelled-out markers do not count.
 * White space around thinking and between text and calls is dropped. Before an answer it is kept where the
   dialect has no thinking, so that the plain dialect passes every byte.
@@ -41,12 +40,9 @@ class Channels:
     """The scanner of one answer.
 
     `place` says where the next bytes belong: "between" means that nothing has begun, so text may. Once the
-    marker of
-    a call is complete, `feed` returns one "call" piece with the bytes after it (b"" if none), and `calls` is
-    its
-    spelling; from then on every byte belongs to the call, until `leave` or `refuse`. The piece of a bare call
-    begins
-    with its body, from bytes that were held back.
+    marker of a call is complete, `feed` returns one "call" piece with the bytes after it (b"" if none), and
+    `calls` is its spelling; from then on every byte belongs to the call, until `leave` or `refuse`. The piece
+    of a bare call begins with its body, from bytes that were held back.
     """
 
     def __init__(self, reading: Reading) -> None:

@@ -1,10 +1,8 @@
 """Finds code in Markdown text: a marker that is quoted as code is text.
 
 It follows the forms that models write: fences of three or more backticks at the beginning of a line, and runs
-of
-backticks within a line. A code span ends with its line at the latest, so that one stray backtick hides no
-later
-call.
+of backticks within a line. A code span ends with its line at the latest, so that one stray backtick hides no
+later call.
 """
 
 from __future__ import annotations

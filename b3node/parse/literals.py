@@ -1,8 +1,7 @@
 """Reads values in Python's, JSON's or a dialect's own quotes and writes them as JSON, as they grow.
 
 One reader for all three, because models mix them: Python's words in JSON's brackets, JSON's strings in a
-Python
-call.
+Python call.
 """
 
 from __future__ import annotations

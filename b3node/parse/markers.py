@@ -2,8 +2,7 @@
 
 A marker matches where its special tokens arrive as tokens (`MARK` before each) and the rest of it stands
 literally. A run of white space in it matches any white space, even none, and so does the edge of a special
-token:
-models are free with white space where templates are not.
+token: models are free with white space where templates are not.
 """
 
 from __future__ import annotations
@@ -42,8 +41,7 @@ def spelled(literal: str, specials: Sequence[str], *, word: bool = False) -> Mar
     """Returns the elements of a marker, without the white space at its edges.
 
     With `word`, a marker without special tokens that ends in a word and white space matches only with white
-    space
-    after that word: `all` is not in `allot`.
+    space after that word: `all` is not in `allot`.
     """
     elements: list[int] = []
     spaced = _any(tuple(specials)).sub(lambda found: b" " + MARK + found[0] + b" ", literal.encode())

@@ -1,8 +1,7 @@
 """Reads calls and arguments that are JSON: the text is passed through and only followed.
 
 Followed are strings and the depth of brackets; whether the whole is JSON is checked once, at its end. One
-thing
-is repaired: a control character in a string, which JSON wants escaped and models write bare.
+thing is repaired: a control character in a string, which JSON wants escaped and models write bare.
 """
 
 from __future__ import annotations

@@ -12,8 +12,7 @@ class Parser(Protocol):
     """Turns a model's output into deltas; any chunking of the bytes gives the same result.
 
     Deltas keep the order that `events.states` asks for, and a call with a `CallEnd` has complete arguments.
-    Neither
-    method ever raises because of a model's output.
+    Neither method ever raises because of a model's output.
     """
 
     @property

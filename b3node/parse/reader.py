@@ -24,8 +24,7 @@ def parser_of(reading: Reading, tools: Sequence[FunctionTool], judge: CallCheck)
         reading: the dialect, and where the prompt left off.
         tools: the declared functions; a call of any other one is text, as it was written.
         judge: decides, once for each call at its end, whether it may be reported complete. A call that it
-            refuses,
-            or whose arguments are no JSON, is never ended, and nothing after it is read.
+            refuses, or whose arguments are no JSON, is never ended, and nothing after it is read.
     """
     if reading.dialect == PLAIN and not reading.specials:
         return TextParser()

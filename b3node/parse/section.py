@@ -1,10 +1,8 @@
 """Reads a section of calls: the markers around each call, and its body.
 
 Input begins after the marker that opens the first call (`parse.channels`). Ids and indices are read and
-dropped.
-A missing closing marker is forgiven: the token that ends a generation is not sent, and completeness of a call
-is
-a question of its arguments.
+dropped. A missing closing marker is forgiven: the token that ends a generation is not sent, and completeness
+of a call is a question of its arguments.
 """
 
 from __future__ import annotations

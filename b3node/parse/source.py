@@ -13,8 +13,7 @@ MAX_HELD_BYTES: Final = 256 * 1024
 """Bytes of a call that are held back while it may be text, or while the type of a value is open.
 
 Only arguments before the function's name, and values that may be text, come near; it is four times the
-largest
-schema of a function.
+largest schema of a function.
 """
 MAX_NAME_BYTES: Final = 256
 """Bytes of a name: of an argument, a member or an element; also of a type or a scalar that is dropped."""
@@ -35,8 +34,7 @@ class Source:
     """Bytes that arrive in pieces.
 
     Readers look at `data` from `at` on and move `at` past the bytes they took. While `keeping`, the bytes
-    taken since
-    `keep` can be had again (`written`).
+    taken since `keep` can be had again (`written`).
     """
 
     def __init__(self, specials: MarkerSet[bytes]) -> None:
@@ -173,8 +171,7 @@ class Source:
         """Takes text up to and with the next marker that is an end; the text goes to `sink`.
 
         A meaning that begins with a `MARK` is such an end, and returned; any other one is text, and so is a
-        `MARK` before
-        no special token.
+        `MARK` before no special token.
         """
         while True:
             found = ends.search(self.data, self.at)

@@ -1,8 +1,7 @@
 """Reads arguments between tags. Values are bare, so the schema gives their type.
 
 A string is emitted as it grows, and so is an object or an array where no string is possible. Where a string
-and
-another type are possible, the value is held back as long as it may be either (`BareValue`).
+and another type are possible, the value is held back as long as it may be either (`BareValue`).
 """
 
 from __future__ import annotations
@@ -36,8 +35,7 @@ class Tags(NamedTuple):
     """The tags of a dialect.
 
     `turn` matches the beginning of an argument (True) or the end of all (False); `gap` is the white space
-    that a
-    template writes between the last tag and the value.
+    that a template writes between the last tag and the value.
     """
 
     turn: MarkerSet[bool]

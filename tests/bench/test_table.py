@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from bench.scenarios import SCENARIOS
-from bench.table import ROWS, Repetition, Row, lines, number, text
+from bench.table import ROWS, Repetition, Row, lines, number, text, with_raw_share
 
 
 def repetition(ours=None, theirs=None, raw=None):
@@ -102,6 +102,14 @@ def test_what_was_not_measured_is_no_line_and_no_verdict() -> None:
 
     assert [one.row.title for one in found] == ["1 client"]
     assert (found[0].ratio, found[0].met, found[0].advantage) == (None, None, None)
+
+
+def test_a_gap_of_zero_has_no_raw_share() -> None:
+    """Where most tokens came together with others, the median gap is 0 and the share means nothing."""
+    found = with_raw_share({"raw": {"step_ms": 7.0}, "b3node": {"gap_ms": 0.0}, "earlier": {"gap_ms": 14.0}})
+
+    assert found["b3node"] == {"gap_ms": 0.0}
+    assert found["earlier"]["raw_share"] == 0.5
 
 
 def test_small_loads_are_not_judged() -> None:
