@@ -40,6 +40,6 @@ Authenticate = Callable[[Iterable[tuple[bytes, bytes]]], Principal]
 """Returns the principal of a request from its headers. Raises `Refusal` `unauthorized`."""
 
 
-def local(headers: Iterable[tuple[bytes, bytes]]) -> Principal:  # noqa: ARG001 - no header counts
+def local(headers: Iterable[tuple[bytes, bytes]]) -> Principal:  # noqa: ARG001 - an `Authenticate`; without keys no header counts
     """Returns `LOCAL` for every request: a node without keys."""
     return LOCAL

@@ -49,9 +49,10 @@ class NodeOption(click.Option):
 
 def options(struct: type[msgspec.Struct]) -> tuple[Option, ...]:
     """Returns the options that a Struct defines, in its order."""
-    info = inspect.type_info(struct)
-    assert isinstance(info, inspect.StructType)  # noqa: S101 - narrows the type
-    return tuple(map(_option, info.fields))
+    match inspect.type_info(struct):
+        case inspect.StructType(fields=fields):
+            return tuple(map(_option, fields))
+    raise TypeError(f"{struct.__name__} defines no options")
 
 
 def parameters() -> list[click.Option]:
@@ -93,12 +94,14 @@ def configured(config_file: Path | None, models: tuple[str, ...], **given: Any) 
 
 
 def _option(field: inspect.Field) -> Option:
-    assert isinstance(field.type, inspect.Metadata)  # noqa: S101 - every option has its help
-    kind, extra = field.type.type, field.type.extra or {}
-    if isinstance(kind, inspect.UnionType):
-        kind = next(one for one in kind.types if not isinstance(one, inspect.NoneType))
-    description = (field.type.extra_json_schema or {})["description"]
-    return Option(field.encode_name, description, extra.get("default") or _shown(field.default), kind)
+    """Returns the option that a field defines. Raises `TypeError` where the field has no help."""
+    match field.type:
+        case inspect.Metadata(type=kind, extra=extra, extra_json_schema={"description": description}):
+            if isinstance(kind, inspect.UnionType):
+                kind = next(one for one in kind.types if not isinstance(one, inspect.NoneType))
+            default = (extra or {}).get("default") or _shown(field.default)
+            return Option(field.encode_name, description, default, kind)
+    raise TypeError(f"the option {field.encode_name} has no help")
 
 
 def _shown(default: object) -> str:

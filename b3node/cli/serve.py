@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
 from functools import cache, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -24,13 +25,12 @@ class NodeCommand(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Starts processes for a command line that asks for more than help, then reads it."""
-        if not {*ctx.help_option_names} & {*args}:
-            ctx.with_resource(startup.prestart())
-        try:
-            return super().parse_args(ctx, args)
-        except BaseException:
-            ctx.close()
-            raise
+        with ExitStack() as stack:
+            if not {*ctx.help_option_names} & {*args}:
+                stack.enter_context(startup.prestart())
+            rest = super().parse_args(ctx, args)
+            ctx.call_on_close(stack.pop_all().close)  # a line that was refused ends them at once
+            return rest
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Returns the command's own options and those of a node that it does not declare itself."""

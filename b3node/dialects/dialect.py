@@ -36,6 +36,10 @@ class JsonArguments(msgspec.Struct, frozen=True, tag="json"):
     """Arguments that are one JSON object."""
 
 
+TypeMark = Literal["", "flag", "type"]
+"""Mark of a tagged value's type: none, whether it is a string, or the name of its JSON type."""
+
+
 class TaggedArguments(msgspec.Struct, frozen=True, tag="tagged"):
     """Arguments one by one: `open` NAME `named` VALUE `close`, without a meaningful separator.
 
@@ -47,7 +51,7 @@ class TaggedArguments(msgspec.Struct, frozen=True, tag="tagged"):
     open: str
     named: str
     close: str
-    kind: Literal["", "flag", "type"] = ""
+    kind: TypeMark = ""
     kind_close: str = ""
     python: bool = False
 

@@ -41,7 +41,7 @@ class Composer:
 
     Every method returns the events that are due now, in the order in which they must be sent; sequence
     numbers count from 0 over all of them. Order: `open` once, `feed` any number of times, `finish` once.
-    Anything else raises `OutOfOrder`, which is a bug of the caller, and leaves the composer as it was.
+    Anything else raises `OutOfOrderError`, which is a bug of the caller, and leaves the composer as it was.
 
     Args:
         initial: the response as `initial_response.begin` makes it: echo of the request, status `in_progress`.

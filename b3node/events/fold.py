@@ -33,7 +33,7 @@ from b3node.contract.response import (
     ReasoningText,
     Response,
 )
-from b3node.events.states import OutOfOrder
+from b3node.events.states import OutOfOrderError
 
 
 class Fold:
@@ -50,7 +50,7 @@ class Fold:
         """Adds the next event.
 
         Raises:
-            OutOfOrder: an item is closed that is not open.
+            OutOfOrderError: an item is closed that is not open.
         """
         match event:
             case OutputTextDelta() | ReasoningTextDelta() | FunctionCallArgumentsDelta():
@@ -70,11 +70,11 @@ class Fold:
         """Returns the response; an item that is still open, as a failure leaves it, is incomplete.
 
         Raises:
-            OutOfOrder: the stream has no beginning or no end.
+            OutOfOrderError: the stream has no beginning or no end.
         """
         created, ended = self._created, self._ended
         if created is None or ended is None:
-            raise OutOfOrder("a stream begins with response.created and ends with its verdict")
+            raise OutOfOrderError("a stream begins with response.created and ends with its verdict")
         if self._item is not None:
             self._close("incomplete")
         return replace(
@@ -90,7 +90,7 @@ class Fold:
 
     def _close(self, status: ItemStatus) -> None:
         if self._item is None:
-            raise OutOfOrder("no item is open")
+            raise OutOfOrderError("no item is open")
         self._output.append(_written(self._item, "".join(self._texts), status))
         self._item = None
 

@@ -28,9 +28,10 @@ The outcomes. Completed closes the open item as `completed`. Incomplete closes i
 partial value; items that were closed before stay as they are, since the client has seen them. Failed closes
 nothing: the verdict's response shows the open item as `incomplete`, and the stream's last event is the error.
 
-Not in the table, and so a bug of the caller (`OutOfOrder`): arguments outside a call; anything but arguments
-and its end inside one; a completion while a call is open, since a completed call has whole arguments, so a
-model that stops in the middle of one has to end as Incomplete or Failed; anything after an outcome.
+Not in the table, and so a bug of the caller (`OutOfOrderError`): arguments outside a call; anything but
+arguments and its end inside one; a completion while a call is open, since a completed call has whole
+arguments, so a model that stops in the middle of one has to end as Incomplete or Failed; anything after an
+outcome.
 
 This module does not know how events are built (`open_items`), how they are written (`contract`), or where
 deltas come from.
@@ -48,7 +49,7 @@ from b3node.events.outcome import Completed, Failed, Incomplete, Outcome
 from b3node.parse.deltas import CallArguments, CallEnd, CallStart, Delta, Extending, ReasoningDelta, TextDelta
 
 
-class OutOfOrder(RuntimeError):  # noqa: N818 - named for the condition
+class OutOfOrderError(RuntimeError):
     """Input that the state does not take, or a fold of an incomplete stream: a bug of the caller."""
 
 
@@ -189,9 +190,9 @@ def transition(state: ResponseState, given: Input) -> Transition:
     """Returns the transition for `given` in `state`.
 
     Raises:
-        OutOfOrder: the state does not take it.
+        OutOfOrderError: the state does not take it.
     """
     found = TABLE[state].get(type(given))
     if found is None:
-        raise OutOfOrder(f"{type(given).__name__} cannot come in state {state.name}")
+        raise OutOfOrderError(f"{type(given).__name__} cannot come in state {state.name}")
     return found

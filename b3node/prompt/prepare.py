@@ -78,9 +78,9 @@ class Preparer:
         if n_ctx == self._n_ctx:
             return self
         other = copy.copy(self)
-        other._n_ctx = n_ctx  # noqa: SLF001 - its own class
+        other._n_ctx = n_ctx  # noqa: SLF001 - a copy of this very object
         outlines = OutlineBuilder(self._vocabulary, self._markers, self._accepts, n_ctx, self._budgets)
-        other._outlines = outlines  # noqa: SLF001 - its own class
+        other._outlines = outlines  # noqa: SLF001 - the same
         return other
 
     @property

@@ -130,7 +130,7 @@ class Node:
         for sink in self.sinks:
             try:
                 sink(record)
-            except Exception as error:  # noqa: BLE001 - the request itself is answered
+            except Exception as error:  # noqa: BLE001 - a sink that fails must not cost the others, or the answer
                 log.bug(record, error)
 
     def drain(self) -> None:

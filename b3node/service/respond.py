@@ -189,7 +189,7 @@ def _judge(tools: Sequence[FunctionTool]) -> CallCheck:
     """Returns the judge of a request's calls."""
     if not tools:
         return lambda *_: False
-    from b3node.grammar.judge import judge  # noqa: PLC0415 - a third of all imports; see `warm_up`
+    from b3node.grammar.judge import judge  # noqa: PLC0415 - a third of all imports would delay the start
 
     return judge(tools)
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 
 import click
+import msgspec
 import pytest
 
 from b3node import config
-from b3node.cli.options import Option, parameters
+from b3node.cli.options import Option, options, parameters
 from b3node.config import Config, EngineOptions, NodeOptions
 from b3node.llama import settings
 from b3node.workers.engine_process import GAP_SECONDS_CPU, GAP_SECONDS_GPU
@@ -50,6 +51,16 @@ def test_the_command_line_sets_the_same_as_the_file(option: Option) -> None:
     table: config.Table = {option.name: value, "models": {"m": {"path": __file__}}}
 
     assert configured(*MODEL, *arguments) == config.resolve(table) != configured(*MODEL)
+
+
+def test_an_option_without_help_is_refused() -> None:
+    """Help is part of an option's one definition; so is being a field of a Struct."""
+
+    class Silent(msgspec.Struct):
+        loud: bool = False
+
+    with pytest.raises(TypeError, match="the option loud has no help"):
+        options(Silent)
 
 
 def test_nothing_given_is_all_defaults() -> None:

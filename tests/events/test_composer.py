@@ -35,7 +35,7 @@ from b3node.errors import HTTP
 from b3node.events.composer import Composer
 from b3node.events.initial_response import begin
 from b3node.events.outcome import Completed, Failed, Incomplete, Outcome
-from b3node.events.states import OutOfOrder, ResponseState
+from b3node.events.states import OutOfOrderError, ResponseState
 from b3node.parse.deltas import CallArguments, CallEnd, CallStart, Delta, TextDelta
 from tests.events.streams import (
     B3OS,
@@ -288,7 +288,7 @@ def test_an_illegal_delta_raises_and_changes_nothing(before: list[Delta], delta:
     events = composing.open()
     for each in before:
         events += composing.feed(each)
-    with pytest.raises(OutOfOrder):
+    with pytest.raises(OutOfOrderError):
         composing.feed(delta)
     rest = composing.finish(Incomplete(), usage=USAGE, completed_at=ENDED_AT, b3os=B3OS)
     assert events + rest == compose(before, Incomplete())
@@ -299,7 +299,7 @@ def test_a_response_with_an_open_call_cannot_be_completed() -> None:
     composing = composer()
     events = composing.open() + composing.feed(CallStart("f"))
     assert composing.state is ResponseState.CALL
-    with pytest.raises(OutOfOrder):
+    with pytest.raises(OutOfOrderError):
         composing.finish(Completed(), usage=USAGE, completed_at=0, b3os=B3OS)
     rest = composing.finish(Incomplete(), usage=USAGE, completed_at=ENDED_AT, b3os=B3OS)
     assert events + rest == compose([CallStart("f")], Incomplete())
@@ -308,15 +308,15 @@ def test_a_response_with_an_open_call_cannot_be_completed() -> None:
 def test_nothing_comes_before_the_opening_or_after_the_end() -> None:
     """A stream is opened once and ended once."""
     composing = composer()
-    with pytest.raises(OutOfOrder):
+    with pytest.raises(OutOfOrderError):
         composing.feed(TextDelta("a"))
     composing.open()
-    with pytest.raises(OutOfOrder):
+    with pytest.raises(OutOfOrderError):
         composing.open()
     composing.finish(Completed(), usage=USAGE, completed_at=1, b3os=B3OS)
-    with pytest.raises(OutOfOrder):
+    with pytest.raises(OutOfOrderError):
         composing.feed(TextDelta("a"))
-    with pytest.raises(OutOfOrder):
+    with pytest.raises(OutOfOrderError):
         composing.finish(FAILURE, usage=USAGE, completed_at=1, b3os=B3OS)
 
 

@@ -9,7 +9,7 @@ from b3node.contract.events import OutputItemDone
 from b3node.contract.response import OutputMessage
 from b3node.events.fold import Fold, fold
 from b3node.events.outcome import Completed, Outcome
-from b3node.events.states import OutOfOrder
+from b3node.events.states import OutOfOrderError
 from b3node.parse.deltas import CallArguments, Delta, ReasoningDelta, TextDelta
 from tests.events.streams import compose, ended, scripts, text
 
@@ -48,7 +48,7 @@ def test_the_fold_reads_the_deltas_and_not_the_verdict() -> None:
 @pytest.mark.parametrize("kept", [slice(1, None), slice(0, -1), slice(0, 0)])
 def test_a_stream_without_beginning_or_end_does_not_fold(kept: slice) -> None:
     """There is no response to return."""
-    with pytest.raises(OutOfOrder):
+    with pytest.raises(OutOfOrderError):
         fold(compose(text("a"))[kept])
 
 
@@ -58,5 +58,5 @@ def test_an_item_cannot_be_closed_twice() -> None:
     for event in compose(text("a"), Completed()):
         folding.feed(event)
         if isinstance(event, OutputItemDone):
-            with pytest.raises(OutOfOrder):
+            with pytest.raises(OutOfOrderError):
                 folding.feed(event)

@@ -13,7 +13,7 @@ from b3node.events.states import (
     Action,
     Input,
     Opening,
-    OutOfOrder,
+    OutOfOrderError,
     ResponseState,
     Transition,
     transition,
@@ -48,7 +48,7 @@ def test_every_state_and_every_input_is_known_to_the_table() -> None:
 @pytest.mark.parametrize(("state", "kind"), [p for p in PAIRS if p[1] not in TABLE[p[0]]])
 def test_a_missing_pair_is_out_of_order(state: ResponseState, kind: type) -> None:
     """A pair that the table lacks raises, and the message names both."""
-    with pytest.raises(OutOfOrder, match=f"{kind.__name__} cannot come in state {state.name}"):
+    with pytest.raises(OutOfOrderError, match=f"{kind.__name__} cannot come in state {state.name}"):
         transition(state, INPUTS[kind])
 
 

@@ -43,7 +43,7 @@ def _meet_steps(shape: Shape) -> int:
     return 1
 
 
-class _UnresolvedCycle(Exception):  # noqa: N818 - a search met a literal that is still being resolved
+class _UnresolvedCycle(Exception):  # noqa: N818 - a signal within a search, always caught
     """A constraint on a member depends on a literal that is still being resolved."""
 
 

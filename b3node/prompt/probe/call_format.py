@@ -32,6 +32,7 @@ from b3node.dialects.dialect import (
     QuotedArguments,
     Span,
     TaggedArguments,
+    TypeMark,
 )
 from b3node.prompt.probe.literals import common_head, markers, split_literal
 from b3node.prompt.probe.samples import ANSWER, KEY, NAME, NUMBER, NUMBER_KEY, VALUE, Samples
@@ -68,6 +69,13 @@ class _Pieces(msgspec.Struct, frozen=True):
     """Between that and its value, a number."""
     first: int
     """The first index, if there are indices."""
+
+
+_TYPE_MARKS: Final[tuple[tuple[TypeMark, str, tuple[str, ...]], ...]] = (
+    ("flag", "true", ("false",)),
+    ("type", "string", ("number", "integer")),
+)
+"""Marks of a value's type, each with its text for a string and its texts for a number."""
 
 
 def read_call_format(samples: Samples, thinking: Span | None) -> Calls | None:
@@ -220,13 +228,13 @@ def _tagged(pieces: _Pieces, samples: Samples) -> tuple[Arguments, str, str] | N
     close = close if pieces.end.startswith(close) else parts.close
     named, kind, kind_close = _kind(pieces.to_value, pieces.to_number)
     python = "True" in samples.calls({KEY: {VALUE: [True]}})
-    arguments = TaggedArguments(parts.open, named, close, kind, kind_close, python)  # type: ignore[arg-type]  # a kind
+    arguments = TaggedArguments(parts.open, named, close, kind, kind_close, python)
     return arguments, pieces.to_key[: -len(parts.open)], re.escape(close)
 
 
-def _kind(to_text: str, to_number: str) -> tuple[str, str, str]:
+def _kind(to_text: str, to_number: str) -> tuple[str, TypeMark, str]:
     """Returns the text after a name, the kind of mark for types ("" for none), and the text after it."""
-    for kind, text, numbers in (("flag", "true", ("false",)), ("type", "string", ("number", "integer"))):
+    for kind, text, numbers in _TYPE_MARKS:
         named, found, kind_close = to_text.rpartition(text)
         if found and any(to_number == named + number + kind_close for number in numbers):
             return named, kind, kind_close
