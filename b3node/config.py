@@ -176,12 +176,12 @@ def load(path: Path) -> Table:
         resolve(table)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror})") from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:  # also endless numbers, deep lists
         raise ConfigError(f"{path}: is not TOML ({error})") from error
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from error
     models = {
-        name: {**model, "path": str(path.parent / Path(model["path"]).expanduser())}
+        name: {**model, "path": str(path.parent / _expanded(model["path"]))}
         for name, model in _models(table).items()
     }
     return {**table, "models": models}
@@ -242,6 +242,14 @@ def _models(table: Table) -> dict[str, dict[str, str]]:
     """Returns the models' tables of a table that was found right."""
     models = table.get("models", {})
     return models if isinstance(models, dict) else {}
+
+
+def _expanded(path: str) -> Path:
+    """Returns a path with its `~` replaced, as it is where that names nobody's home."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        return Path(path)
 
 
 def _is_loopback(host: str) -> bool:

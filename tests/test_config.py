@@ -80,6 +80,13 @@ def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:
     assert loaded.models["b"].path == "/b.gguf"
 
 
+def test_the_home_of_nobody_is_no_home(tmp_path: Path) -> None:
+    """A `~` that names no user is part of a file's name."""
+    loaded = load(tmp_path, '[models.a]\npath = "~nobody-at-all/a.gguf"\n')
+
+    assert loaded.models["a"].path == str(tmp_path / "~nobody-at-all/a.gguf")
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -106,6 +113,8 @@ def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:
         ('[models.""]\npath = "x"', "models: a name: expected `str` of length >= 1"),
         ("x = ", "is not TOML"),
         ("x = 1\nx = 2", "is not TOML"),
+        pytest.param("ctx = " + "9" * 5000, "is not TOML", id="endless number"),
+        pytest.param("hosts = " + "[" * 5000, "is not TOML", id="deep list"),
     ],
 )
 def test_what_is_wrong_is_refused_with_its_path(tmp_path: Path, text: str, said: str) -> None:

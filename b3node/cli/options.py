@@ -61,7 +61,7 @@ def parameters() -> list[click.Option]:
         click.Option(
             ["--config", "config_file"],
             type=click.Path(path_type=Path),
-            help="A TOML file; options here win.",
+            help="A TOML file; options here win over its top level.",
         ),
         click.Option(
             ["--model", "models"],
@@ -159,7 +159,10 @@ def _assigned(flag: str, text: str) -> tuple[str, object]:
     name, equals, value = text.partition("=")
     if not (name and equals and value):
         raise ConfigError(f"{flag} {text}: expected NAME=VALUE")
-    return name, int(value) if value.isdecimal() else value
+    try:
+        return name, int(value)
+    except ValueError:
+        return name, value
 
 
 def _models(given: tuple[str, ...]) -> dict[str, object] | None:

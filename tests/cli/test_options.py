@@ -75,6 +75,24 @@ def test_a_table_is_given_by_name_and_value(text: str) -> None:
         configured(*MODEL, "--thinking", text)
 
 
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("-1", "expected `int` >= 1"),
+        ("9" * 20, "expected `int` <= "),
+        ("9" * 5000, "invalid enum value"),
+        ("many", "invalid enum value"),
+    ],
+    ids=["negative", "large", "endless", "word"],
+)
+def test_a_value_of_a_table_is_judged_as_the_files(value: str, said: str) -> None:
+    """A number is a number, whatever its sign and length, and the refusal names its place."""
+    with pytest.raises(click.ClickException) as caught:
+        configured(*MODEL, "--thinking", f"low={value}")
+
+    assert caught.value.message.startswith(f"thinking.low: {said}")
+
+
 def test_defaults_read_as_on_the_command_line() -> None:
     """Switches are on or off, seconds have no needless digits."""
     shown = {option.name: option.default for option in OPTIONS}
