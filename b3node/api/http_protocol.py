@@ -14,6 +14,7 @@ import asyncio
 import enum
 import ipaddress
 import re
+from collections import deque
 from http import HTTPStatus
 from typing import Any, ClassVar, Final, NoReturn
 
@@ -89,7 +90,7 @@ class HttpProtocol(HttpToolsProtocol):
         self._raw_bytes = 0
         self._body_bytes = 0
         self._lingering = False
-        self._in_flight = 0
+        self._cycles: deque[RequestResponseCycle] = deque()  # of requests in flight, the oldest first
         self._refusal: Refusal | None = None
 
     # -- the connection ----------------------------------------------------------------------------------
@@ -103,8 +104,11 @@ class HttpProtocol(HttpToolsProtocol):
             self._set_deadline(self.limits.head_seconds)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forgets the connection; a request in flight is notified."""
+        """Forgets the connection; every request in flight is notified (uvicorn notifies the newest only)."""
         self._clear_deadline()
+        for cycle in self._cycles:
+            cycle.disconnected = True
+            cycle.message_event.set()
         super().connection_lost(exc)
 
     def _is_over_limit(self) -> bool:
@@ -168,7 +172,7 @@ class HttpProtocol(HttpToolsProtocol):
         self.scope["state"]["abort"] = self.transport.abort
         super().on_headers_complete()
         self.scope["state"]["body_writer"] = _ChunkedBodyWriter(self.cycle)
-        self._in_flight += 1
+        self._cycles.append(self.cycle)
 
     def on_body(self, body: bytes) -> None:
         """Takes more of the body, without its framing."""
@@ -183,8 +187,8 @@ class HttpProtocol(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         """Ends an answer; the rest of its request is awaited for a while, and thrown away."""
         super().on_response_complete()
-        self._in_flight -= 1
-        unread = self._phase is _ReadPhase.BODY and self._in_flight == 0
+        self._cycles.popleft()
+        unread = self._phase is _ReadPhase.BODY and not self._cycles
         if unread and not self.transport.is_closing():
             self._lingering = True
             self._raw_bytes = 0
@@ -242,7 +246,7 @@ class HttpProtocol(HttpToolsProtocol):
             return 0.0
         if self._phase is _ReadPhase.HEAD:
             # Stray bytes after a request whose answer is under way do no harm.
-            return self.limits.head_seconds if self._in_flight else 0.0
+            return self.limits.head_seconds if self._cycles else 0.0
         allowed = self.limits.body_seconds + self._body_bytes / self.limits.body_bytes_per_second
         return max(0.0, self._since + allowed - self.loop.time())
 
@@ -267,7 +271,7 @@ class HttpProtocol(HttpToolsProtocol):
     def _refuse(self, refusal: Refusal) -> None:
         """Answers and closes the connection; only drops it while another answer is under way."""
         self._clear_deadline()
-        if self._in_flight:
+        if self._cycles:
             self.transport.abort()
             return
         request_id = new_request_id()

@@ -138,6 +138,23 @@ def test_a_client_that_leaves_in_the_middle_frees_its_slot(*, stream: bool) -> N
     assert record["output_tokens"] == 2
 
 
+def test_a_client_that_leaves_with_a_request_waiting_frees_its_slot() -> None:
+    """A pipelined request does not hide from the one before it that both have lost their client."""
+    gate = Gate()
+    model = FakeModel([started(), token("a"), gate, *[token("b")] * 1_000, Gate()])
+    with serving(model) as node:
+        line = Line(node)
+        line.send(post({"stream": True}) + post({"stream": True}))
+        assert gate.reached.wait(5)
+        reset(line)
+        gate.open()
+
+        assert model.generations[0].cancelled.wait(5)
+        node.idle()
+        assert node.logged(disconnect="mid_stream")["route"] == "/v1/responses"
+        assert [line["event"] for line in node.lines] == ["request"]
+
+
 def test_a_storm_of_resets_leaves_nothing_behind() -> None:
     """Three hundred clients that send and vanish, before and in their streams: all slots are free again."""
     scripts: list[list[Step]] = [[started(), Gate()], [started(), token("a"), Gate()]]
