@@ -20,7 +20,7 @@ from b3node.api.models import ModelList
 from b3node.api.probes import HEALTHZ, READYZ, Alive
 from b3node.api.request_schema import REQUEST_SCHEMAS
 from b3node.contract.events import Event
-from b3node.contract.json_schema import PublishedSchema
+from b3node.contract.json_schema import PublishedSchema, reference
 from b3node.contract.response import ErrorBody, Response
 from b3node.errors import HTTP
 from b3node.service.health import Readiness
@@ -70,10 +70,6 @@ def openapi_route() -> HTTPRouteHandler:
     return openapi
 
 
-def _ref(name: str, kind: str = "schemas") -> PublishedSchema:
-    return {"$ref": f"#/components/{kind}/{name}"}
-
-
 def _schemas() -> PublishedSchema:
     types = [Response, ErrorBody, ModelList, Alive, Readiness]
     _, answers = msgspec.json.schema_components(types, ref_template=_REF_TEMPLATE)
@@ -106,7 +102,7 @@ def _headers() -> PublishedSchema:
 
 
 def _common(*more: str) -> PublishedSchema:
-    return {name: _ref(name, "headers") for name in ("x-request-id", "Server-Timing", *more)}
+    return {name: reference(name, "headers") for name in ("x-request-id", "Server-Timing", *more)}
 
 
 def _json(schema: PublishedSchema) -> PublishedSchema:
@@ -123,7 +119,7 @@ def _failure(status: int, text: str) -> PublishedSchema:
     return {
         "description": f"{text} Codes: {codes}.",
         "headers": _common(*_EXTRA_HEADERS.get(status, ())),
-        "content": _json(_ref("ErrorBody")),
+        "content": _json(reference("ErrorBody")),
     }
 
 
@@ -131,7 +127,7 @@ def _paths() -> PublishedSchema:
     return {
         **{path: _endpoint(path) for path in responses.PATHS},
         **{path: _list(path) for path in models.PATHS},
-        HEALTHZ: _get("healthz", "Whether the process answers.", _ref("Alive")),
+        HEALTHZ: _get("healthz", "Whether the process answers.", reference("Alive")),
         READYZ: _readyz(),
         PATH: _get("openapi", "This document.", {"type": "object"}),
     }
@@ -145,26 +141,26 @@ def _endpoint(path: str) -> PublishedSchema:
         "The head comes with the first generated token.",
         "headers": _common(),
         "content": {
-            **_json(_ref("Response")),
-            "text/event-stream": {"schema": {"type": "string"}, "x-event-schema": _ref("StreamEvent")},
+            **_json(reference("Response")),
+            "text/event-stream": {"schema": {"type": "string"}, "x-event-schema": reference("StreamEvent")},
         },
     }
     operation: PublishedSchema = {
         "operationId": "createResponse" if path == responses.PATHS[0] else "createResponseAlias",
         "summary": "Create a response.",
-        "requestBody": {"required": True, "content": _json(_ref("CreateResponse"))},
+        "requestBody": {"required": True, "content": _json(reference("CreateResponse"))},
         "responses": {"200": answer} | {str(status): _error(status) for status in _REFUSALS},
     }
     return {"post": operation}
 
 
 def _error(status: int) -> PublishedSchema:
-    return _ref(f"Error{status}", "responses")
+    return reference(f"Error{status}", "responses")
 
 
 def _list(path: str) -> PublishedSchema:
     name = "listModels" if path == models.PATHS[0] else "listModelsAlias"
-    return _get(name, "The served models, whatever their state.", _ref("ModelList"))
+    return _get(name, "The served models, whatever their state.", reference("ModelList"))
 
 
 def _get(
@@ -179,7 +175,7 @@ def _readyz() -> PublishedSchema:
     unready = {
         "description": "A model does not decode, or the node is shutting down.",
         "headers": _common("Retry-After"),
-        "content": _json(_ref("Readiness")),
+        "content": _json(reference("Readiness")),
     }
     summary = "Whether every model decodes and requests are taken."
-    return _get("readyz", summary, _ref("Readiness"), {"503": unready})
+    return _get("readyz", summary, reference("Readiness"), {"503": unready})

@@ -22,9 +22,9 @@ def nullable(schema: PublishedSchema) -> PublishedSchema:
     return {**schema, **null}
 
 
-def reference(name: str) -> PublishedSchema:
-    """Returns a reference to the component `name` of the OpenAPI document."""
-    return {"$ref": f"#/components/schemas/{name}"}
+def reference(name: str, kind: str = "schemas") -> PublishedSchema:
+    """Returns a reference to the component `name` of the OpenAPI document; a schema by default."""
+    return {"$ref": f"#/components/{kind}/{name}"}
 
 
 def string(**more: object) -> PublishedSchema:

@@ -2,13 +2,13 @@
 
 A verdict is needed in the middle of a stream, so its work is bounded: in steps, not in time, so that the
 same arguments always get the same verdict. The compiler's resolver is tried first; its patterns never
-backtrack, and it checks each value once for each obligation, even in recursive schemas. If it cannot read
+backtrack, and it checks each value once for each constraint, even in recursive schemas. If it cannot read
 the schema, or not in that many steps, `jsonschema` validates instead, without patterns, because the client's
 regular expressions may backtrack, and without `unevaluated*`, which follow references uncounted. Formats are
 ignored: they are annotations to most validators, and a tool may accept the call.
 
 A part of a schema that no validator can read (a reference out of the document, a keyword of the wrong form)
-makes no call invalid. A verdict over the bound of steps does, as the match was not shown.
+makes no call invalid. A call whose verdict would pass the bound of steps is invalid, as no match was shown.
 
 Setup and lookups are work too, so the size of the schema, the size of values that are compared as a whole,
 and comparisons of names count as steps: the worst case found takes some 60 ms, a usual call 1 ms.
@@ -109,7 +109,6 @@ class _CountedResolver(SchemaResolver):
         spend = Budget(MAX_STEPS).spend
         spend(_size(schema) // _SCHEMA_BYTES_PER_STEP)
         super().__init__(Document(schema), Algebra(MAX_EXPRESSIONS, spend), spend)
-        self._spend_steps = spend
         self._verdicts: dict[tuple[int, Lits], bool] = {}
         self._sizes: dict[int, int] = {}
 
@@ -117,10 +116,10 @@ class _CountedResolver(SchemaResolver):
         return self.meets(value, lit(self.document.root))
 
     def meets(self, value: object, lits: Lits) -> bool:
-        """Returns whether a part of the value meets an obligation; each pair is checked once."""
+        """Returns whether a part of the value meets a constraint; each pair is checked once."""
         key = (id(value), lits)  # the parts live as long as this does
         if key not in self._verdicts:
-            self._spend_steps(1)
+            self._spend(1)
             if isinstance(value, str):
                 self._verdicts[key] = self._matches_text(value, lits)
             else:
@@ -142,7 +141,7 @@ class _CountedResolver(SchemaResolver):
                 whole = shape.values is not None or bool(shape.unique)
             if whole and id(value) not in self._sizes:
                 self._sizes[id(value)] = _size(value)
-            self._spend_steps(
+            self._spend(
                 comparisons // _COMPARISONS_PER_STEP
                 + (self._sizes[id(value)] // _VALUE_BYTES_PER_STEP if whole else 0)
             )
@@ -156,7 +155,7 @@ class _CountedResolver(SchemaResolver):
     def _matches_language(self, lang: Lang, text: str) -> bool:
         if lang == ALL:
             return True
-        self._spend_steps(len(text) // _CHARS_PER_STEP)
+        self._spend(len(text) // _CHARS_PER_STEP)
         return self.algebra.matches(lang, text)
 
 

@@ -184,8 +184,8 @@ class FunctionCompiler:
         return [found[place] for place in range(len(tools))]
 
     def _function(self, index: int, tool: FunctionTool, schema: bytes) -> Function:
-        # Members keep the client's order, because calls are written in it.
         """Returns one function, from the cache if it is known."""
+        # The key has the members in the client's order, because calls are written in it.
         key = msgspec.json.encode((bool(tool.strict), self._style.arguments)) + schema
         known = self._known.get(key)
         if known is not None:

@@ -39,7 +39,7 @@ def sort_key(key: str | NameSet) -> str:
     """Returns a text by which names and name sets have the same order in every process."""
     if isinstance(key, str):
         return repr(key)
-    return f"Keys({_listed(key.names)}, {_listed(key.langs)}, {key.others})"
+    return f"NameSet({_listed(key.names)}, {_listed(key.langs)}, {key.others})"
 
 
 def _listed(parts: frozenset[str] | frozenset[Lang]) -> str:

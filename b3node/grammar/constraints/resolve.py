@@ -282,7 +282,7 @@ class SchemaResolver:
             return True
         key = (lits, depth)
         if key not in self._known_void:
-            self._known_void[key] = False  # a recursive schema is no proof that it is empty itself
+            self._known_void[key] = False  # so that a recursive schema is not proved empty by itself
             self._level += 1
             outer, self._open_cycles = self._open_cycles, set()
             try:

@@ -23,20 +23,21 @@ _BASE: Final = 4
 
 
 class Member(msgspec.Struct, frozen=True):
-    """A named member: its value's row (None when it cannot be), and whether it must be there."""
+    """A named member."""
 
     name: str
     value: Symbols | None
+    """The row of its value; None if the member cannot exist."""
     required: bool
 
 
 class Members:
-    """The rules of one sequence of members.
+    """Writer of one sequence of members.
 
     Args:
-        rules: where they are made.
+        rules: receives the rules.
         members: in the order of writing.
-        others: the rows of one member under any other name, which may follow and repeat.
+        others: the rows of one member under any other name; such members may follow and repeat.
     """
 
     def __init__(self, rules: Rules, members: Sequence[Member], others: Sequence[Symbols]) -> None:
@@ -47,14 +48,14 @@ class Members:
         self._tries: dict[tuple[int, int], int] = {}
 
     def row(self) -> Symbols:
-        """What follows the opening brace."""
+        """Returns the row after the opening brace."""
         for slot, rule in enumerate(self._after):
             for row in self._ahead(slot, ('","', "ws")):
                 self._rules.add(rule, row)
         return (self._rules.of(*self._ahead(0, ())),)
 
     def _ahead(self, slot: int, comma: Symbols) -> list[Symbols]:
-        """What may come when the next slot is `slot`."""
+        """Returns the rows of all that may come when the next slot is `slot`."""
         needed = next((i for i in range(slot, len(self._members)) if self._members[i].required), None)
         stop = len(self._members) if needed is None else needed + 1
         rows: list[Symbols] = []
@@ -70,7 +71,7 @@ class Members:
         return rows
 
     def _names(self, start: int, stop: int) -> list[Symbols]:
-        """The names of a range of slots, each with its value and what follows; one row, or none."""
+        """Returns the rows of the names of a range of slots, each with its value and the row after it."""
         if (start, stop) in self._tries:
             return [(self._tries[start, stop],)]
         entries = [

@@ -50,7 +50,7 @@ MAX_COUNTED_MEMBERS: Final = 300
 MAX_WITNESSES: Final = 3
 """Undeclared members of one object that may each have to be a witness."""
 REPEATED_SLOTS: Final = 1
-"""Slots by which a state moves on past the named slots once another member was written."""
+"""Slots by which a state moves on past the named slots once another member was written, if that counts."""
 
 Demands = dict[int, list[Lits | None]]
 """By clause, the constraints with which a member of one name meets it.

@@ -71,26 +71,8 @@ def narrowed_to_length(dfa: Dfa, longest: int, limit: int) -> Dfa:
 
 
 _LOOP_BUDGETS_CHARS = (
-    1000,
-    800,
-    600,
-    500,
-    400,
-    320,
-    256,
-    200,
-    160,
-    126,
-    120,
-    100,
-    80,
-    64,
-    48,
-    40,
-    32,
-    24,
-    16,
-    12,
+    *(1000, 800, 600, 500, 400, 320, 256, 200, 160, 126),
+    *(120, 100, 80, 64, 48, 40, 32, 24, 16, 12),
 )
 """Budgets of a loop that are tried, the largest first; below the last, few useful strings are left."""
 
