@@ -123,8 +123,8 @@ def request(record: Record) -> None:
 
 
 def bug(record: Record, error: BaseException) -> None:
-    """Writes the traceback of a request's internal error."""
-    _logger.error("bug", request_id=record.request_id, route=record.route, exc_info=error)
+    """Writes the traceback of a request's internal error; the request's own line, by its id, has the rest."""
+    _logger.error("bug", request_id=record.request_id, exc_info=error)
 
 
 def event(name: str, **fields: object) -> None:

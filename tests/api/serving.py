@@ -6,6 +6,7 @@ import asyncio
 import json
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Self
@@ -57,6 +58,12 @@ class Running:
         connection = socket.create_connection(("127.0.0.1", self.port), timeout=TIMEOUT)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return connection
+
+    def wait_for_flights(self, count: int) -> None:
+        """Returns once so many requests are in flight."""
+        deadline = time.monotonic() + TIMEOUT
+        while self.node.in_flight < count and time.monotonic() < deadline:
+            time.sleep(0.005)
 
     def idle(self) -> None:
         """Returns once nothing is in flight."""

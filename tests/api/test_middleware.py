@@ -14,12 +14,63 @@ from b3node.api.exception_handlers import on_http_exception
 from b3node.api.headers import principal_of, record_of
 from b3node.api.host_check import HostCheck
 from b3node.api.middleware import RequestMiddleware
+from b3node.api.server import Shutdown
 from b3node.errors import Refusal
 from b3node.principal import LOCAL, Principal
 from b3node.service import log
 from b3node.service.node import Node
 from b3node.service.record import Record
 from b3node.service.timing import Stopwatch
+from tests.api.serving import Line, ask, get, post, serving
+from tests.service.fakes import FakeModel, Gate, Step, said, started, token
+
+
+def test_a_request_is_one_record_however_it_ends() -> None:
+    """Answered, refused anywhere, broken, left at any time, or halted: its sinks see it once."""
+    ends: list[list[Step]] = [
+        said("a"),
+        [started(), RuntimeError("before the head")],
+        [started(), token("a"), RuntimeError("in the middle")],
+        [started(), token("a"), Gate()],
+        [started(), token("a"), Gate()],
+    ]
+    with serving(FakeModel(*ends), shutdown=Shutdown(drain_seconds=0.1, halt_seconds=1.0)) as node:
+        for data in (
+            get("/healthz"),
+            get("/nope"),
+            get("/v1/responses"),
+            get("/", "Origin: https://a.example"),
+        ):
+            ask(node, data)
+        for _ in ends[:3]:
+            ask(node, post({"stream": True}))
+        with Line(node) as body:
+            body.send(post(b"{", length=9))
+            node.wait_for_flights(1)
+        node.idle()
+        with Line(node) as left:
+            left.send(post({"stream": True}))
+            left.head()
+        node.idle()
+        with Line(node) as halted:
+            halted.send(post({"stream": True}))
+            halted.head()
+            node.stop()
+            assert node.ended.wait(5)
+
+    found = [line for line in node.lines if line["event"] == "request"]
+    assert len({line["request_id"] for line in found}) == len(found)
+    assert [(line.get("status"), line.get("code"), line.get("disconnect")) for line in found] == [
+        (404, "not_found", None),
+        (405, "method_not_allowed", None),
+        (403, "forbidden", None),
+        (200, None, None),
+        (500, "internal", None),
+        (200, "internal", None),
+        (None, None, "body"),
+        (200, None, "mid_stream"),
+        (200, "node_unavailable", None),
+    ]
 
 
 @pytest.fixture

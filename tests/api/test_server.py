@@ -67,7 +67,7 @@ def test_a_drain_that_takes_too_long_ends_with_words() -> None:
             stream.send(post({"stream": True}))
             body.send(post({}))
             head = stream.head()
-            wait_for_flights(node, 2)
+            node.wait_for_flights(2)
             node.stop()
             events = [json.loads(chunk.partition(b"data: ")[2]) for chunk in iter(stream.chunk, b"")]
             answer = body.answer()
@@ -79,12 +79,6 @@ def test_a_drain_that_takes_too_long_ends_with_words() -> None:
         assert node.ended.wait(2)
 
 
-def wait_for_flights(node: Running, count: int) -> None:
-    deadline = time.monotonic() + 5
-    while node.node.in_flight < count and time.monotonic() < deadline:
-        time.sleep(0.005)
-
-
 def test_a_reader_that_stalls_does_not_hold_the_end_up() -> None:
     """A stream whose client does not read cannot be told; it is cut off when the goodbye is over."""
     model = FakeModel([started(), *[token("x" * 4_000)] * 4_000])
@@ -94,7 +88,7 @@ def test_a_reader_that_stalls_does_not_hold_the_end_up() -> None:
         connection.connect(("127.0.0.1", node.port))
         with connection:
             connection.sendall(post({"stream": True}))
-            wait_for_flights(node, 1)
+            node.wait_for_flights(1)
             time.sleep(0.2)
             node.stop()
 
