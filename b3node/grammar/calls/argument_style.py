@@ -112,7 +112,11 @@ class ArgumentWriter(ABC):
         """Returns the rule of the members of one shape, and `end`."""
         required = names_required(shape.clauses)
         names = [] if shape.values is not None else slot_names(shape)
-        if shape.values is not None or shape.high >= 0 or not _has_independent_members(shape, required):
+        if (
+            shape.values is not None
+            or shape.high is not None
+            or not _has_independent_members(shape, required)
+        ):
             self.note(lits, relating=True)
         constrained = [(name, self.resolver.member_lits(shape, name)) for name in names]
         # A member without a possible value is left out; a required one stays, and makes its object void.

@@ -13,6 +13,7 @@ from b3node.grammar.constraints.array_shape import ArrayShape
 from b3node.grammar.constraints.literals import Lits, lit
 from b3node.grammar.constraints.resolve import SchemaResolver
 from b3node.grammar.constraints.shapes import TOP, TYPES
+from b3node.grammar.counts import lowered
 from b3node.grammar.emit.compiler import Compiler
 from b3node.grammar.gbnf.rules import Symbols, Times
 from b3node.grammar.gbnf.special_tokens import SpecialTokens
@@ -132,20 +133,20 @@ class NestingWriter(ArgumentWriter):
             self.note(lits, "prefixItems", "items", "contains", "uniqueItems", "enum", "const")
         return self.value(lit(0) if shape.prefix else shape.rest)
 
-    def _high(self, shape: ArrayShape, lits: Lits) -> int:
-        """Returns the greatest number of items, -1 for no bound; notes one that is too large to count."""
-        if max(shape.high, shape.low) <= MAX_ITEMS:
+    def _high(self, shape: ArrayShape, lits: Lits) -> int | None:
+        """Returns the greatest number of items, None for no bound; notes one that is too large to count."""
+        if max(shape.high or 0, shape.low) <= MAX_ITEMS:
             return shape.high
         self.note(lits, "maxItems", "minItems")
-        return -1
+        return None
 
     @abstractmethod
     def texts(self, lits: Lits) -> Iterator[Symbols]:
         """Yields the row of the strings of a constraint."""
 
     @abstractmethod
-    def items(self, item: int, low: int, high: int) -> Symbols:
-        """Returns the row of a list of `low` to `high` items (-1: any number)."""
+    def items(self, item: int, low: int, high: int | None) -> Symbols:
+        """Returns the row of a list of `low` to `high` items (None: any number)."""
 
 
 class QuotedWriter(NestingWriter):
@@ -173,11 +174,11 @@ class QuotedWriter(NestingWriter):
         quote = self.marks.row(self._quote)
         yield from ((*quote, *row) for row in self.string(lits, self._quote, quote, untyped=False))
 
-    def items(self, item: int, low: int, high: int) -> Symbols:
+    def items(self, item: int, low: int, high: int | None) -> Symbols:
         """Returns `[`VALUE`,`VALUE`]`."""
         if high == 0:
             return ('"[]"',)
-        more = Times(self.rules.of(('","', item)), max(low - 1, 0), high - 1 if high > 0 else -1)
+        more = Times(self.rules.of(('","', item)), max(low - 1, 0), lowered(high))
         some: Symbols = ('"["', item, more, '"]"')
         return some if low else (self.rules.of(('"[]"',), some),)
 
@@ -218,7 +219,7 @@ class NestedWriter(NestingWriter):
             return null == (TOP["null"],)
         return self.resolver.algebra.matches(self.resolver.string_language(lits), "")
 
-    def items(self, item: int, low: int, high: int) -> Symbols:
+    def items(self, item: int, low: int, high: int | None) -> Symbols:
         """Returns an element for each item."""
         one = (*self._tag(f"<{self._item_name}>"), item, *self._tag(f"</{self._item_name}>"))
         return (Times(self.rules.of(one), low, high),)

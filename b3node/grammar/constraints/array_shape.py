@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from b3node.grammar.constraints.literals import FALSE, TRUE, Lits, all_of, common_values, tighter_bound
+from b3node.grammar.constraints.literals import FALSE, TRUE, Lits, all_of, common_values
+from b3node.grammar.counts import exceeds, tighter_bound
 
 
 class ItemWitness(msgspec.Struct, frozen=True):
@@ -12,8 +13,8 @@ class ItemWitness(msgspec.Struct, frozen=True):
 
     low: int
     """The least index of the item."""
-    high: int
-    """The greatest index; -1 is no bound."""
+    high: int | None
+    """The greatest index; None is no bound."""
     lits: Lits
     """The constraint on the item."""
 
@@ -25,8 +26,8 @@ class ContainsCount(msgspec.Struct, frozen=True):
     """The constraint."""
     low: int
     """The least number of such items."""
-    high: int
-    """The greatest number; -1 is no bound."""
+    high: int | None
+    """The greatest number; None is no bound."""
 
 
 class ArrayShape(msgspec.Struct, frozen=True):
@@ -42,14 +43,14 @@ class ArrayShape(msgspec.Struct, frozen=True):
     """How many items meet a constraint."""
     low: int = 0
     """The least number of items."""
-    high: int = -1
-    """The greatest number of items; -1 is no bound."""
+    high: int | None = None
+    """The greatest number of items; None is no bound."""
     unique: str | None = None
     """The pointer of the `uniqueItems` that asks for distinct items, or None."""
     values: frozenset[str] | None = None
     """Canonical texts of the only arrays allowed, where they are listed."""
-    evaluated: int = 0
-    """Number of leading items that some subschema has evaluated, for `unevaluatedItems`; -1 is all."""
+    evaluated: int | None = 0
+    """Number of leading items that some subschema has evaluated, for `unevaluatedItems`; None is all."""
     evaluated_if: frozenset[Lits] = frozenset()
     """Constraints that make an item evaluated if it meets one of them."""
 
@@ -74,7 +75,7 @@ def meet_arrays(a: ArrayShape, b: ArrayShape) -> ArrayShape | None:
         tighter_bound(a.high, b.high),
         a.unique or b.unique,
         common_values(a.values, b.values),
-        -1 if min(a.evaluated, b.evaluated) < 0 else max(a.evaluated, b.evaluated),
+        None if a.evaluated is None or b.evaluated is None else max(a.evaluated, b.evaluated),
         a.evaluated_if | b.evaluated_if,
     )
     return simplify_array(out)
@@ -87,13 +88,13 @@ def simplify_array(shape: ArrayShape) -> ArrayShape | None:
         if lits == FALSE:
             high = tighter_bound(high, place)
             break
-    if 0 <= high < shape.low or shape.values == frozenset():
+    if exceeds(shape.low, high) or shape.values == frozenset():
         return None
-    prefix = shape.prefix if high < 0 else shape.prefix[:high]
+    prefix = shape.prefix[:high]
     while prefix and prefix[-1] == shape.rest:
         prefix = prefix[:-1]
     clauses = frozenset(c for c in shape.clauses if not any(s.lits == TRUE and s.low < shape.low for s in c))
     if frozenset() in clauses:
         return None
-    unique = None if 0 <= high <= 1 else shape.unique
+    unique = None if high is not None and high <= 1 else shape.unique
     return msgspec.structs.replace(shape, prefix=prefix, clauses=clauses, high=high, unique=unique)

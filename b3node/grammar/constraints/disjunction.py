@@ -16,7 +16,7 @@ MAX_CLAUSES: Final = 12
 
 def _as_clauses(shape: ObjectShape) -> list[Clause] | None:
     """Returns the shape as clauses alone, or None if clauses cannot describe it."""
-    if shape.name_sets or shape.low or shape.high >= 0 or shape.values is not None or shape.evaluated:
+    if shape.name_sets or shape.low or shape.high is not None or shape.values is not None or shape.evaluated:
         return None
     out = list(shape.clauses)
     for name, lits in shape.properties:

@@ -10,6 +10,7 @@ from b3node.grammar.constraints.object_shape import MemberWitness, ObjectShape
 from b3node.grammar.constraints.resolver import Resolver
 from b3node.grammar.constraints.shapes import ConstantShape, Shape, StringShape
 from b3node.grammar.constraints.values import canonical
+from b3node.grammar.counts import exceeds
 
 
 def has_shape(resolver: Resolver, value: object, shape: Shape) -> bool:
@@ -29,13 +30,13 @@ def has_shape(resolver: Resolver, value: object, shape: Shape) -> bool:
 
 
 def _has_items(resolver: Resolver, items: list[object], shape: ArrayShape) -> bool:
-    if len(items) < shape.low or 0 <= shape.high < len(items):
+    if len(items) < shape.low or exceeds(len(items), shape.high):
         return False
     if shape.unique and len({canonical(item) for item in items}) < len(items):
         return False
     for count in shape.counts:
         found = sum(resolver.meets(item, count.lits) for item in items)
-        if found < count.low or 0 <= count.high < found:
+        if found < count.low or exceeds(found, count.high):
             return False
     if not all(resolver.meets(item, shape.item_lits(i)) for i, item in enumerate(items)):
         return False
@@ -43,12 +44,12 @@ def _has_items(resolver: Resolver, items: list[object], shape: ArrayShape) -> bo
 
 
 def _has_item_witness(resolver: Resolver, items: list[object], spot: ItemWitness) -> bool:
-    items = items[spot.low :] if spot.high < 0 else items[spot.low : spot.high + 1]
-    return any(resolver.meets(item, spot.lits) for item in items)
+    end = None if spot.high is None else spot.high + 1
+    return any(resolver.meets(item, spot.lits) for item in items[spot.low : end])
 
 
 def _has_members(resolver: Resolver, members: dict[str, object], shape: ObjectShape) -> bool:
-    if len(members) < shape.low or 0 <= shape.high < len(members):
+    if len(members) < shape.low or exceeds(len(members), shape.high):
         return False
     if not all(resolver.meets(value, resolver.member_lits(shape, name)) for name, value in members.items()):
         return False

@@ -21,7 +21,7 @@ from b3node.grammar.constraints.shapes import Dnf, Shape, StringShape
 from b3node.grammar.gbnf import library
 from b3node.grammar.inexact import Inexact, child
 from b3node.grammar.languages import pattern, pattern_language
-from b3node.grammar.languages.algebra import Lang
+from b3node.grammar.languages.algebra import VOID, Lang
 from b3node.grammar.languages.charset import ANY
 from b3node.grammar.schema.document import Subschema
 
@@ -150,8 +150,8 @@ def _string(resolver: Resolver, schema: SchemaObject, node: Subschema) -> String
     low, high = count_keyword(schema, node, "minLength"), count_keyword(schema, node, "maxLength")
     if low or high is not None:
         if high is not None and (low or 0) > high:
-            return StringShape(0)
-        parts.append(algebra.repeat(algebra.chars(ANY), low or 0, -1 if high is None else high))
+            return StringShape(VOID)
+        parts.append(algebra.repeat(algebra.chars(ANY), low or 0, high))
     if "pattern" in schema:
         if not isinstance(source := schema["pattern"], str):
             raise _malformed(node, "pattern", "is a string")
@@ -193,14 +193,14 @@ def tuple_items(resolver: Resolver, number: int, schema: SchemaObject) -> tuple[
     return prefix, rest
 
 
-def _contains(resolver: Resolver, number: int, schema: SchemaObject) -> tuple[Lits, int, int] | None:
-    """Returns `contains` as a constraint with its least and greatest count (-1: no bound), or None."""
+def _contains(resolver: Resolver, number: int, schema: SchemaObject) -> tuple[Lits, int, int | None] | None:
+    """Returns `contains` as a constraint with its least and greatest count (None: no bound), or None."""
     if "contains" not in schema:
         return None
     node = resolver.document[number]
     low, high = count_keyword(schema, node, "minContains"), count_keyword(schema, node, "maxContains")
     inner = lit(resolver.document.below(number, schema["contains"], "contains"))
-    return inner, 1 if low is None else low, -1 if high is None else high
+    return inner, 1 if low is None else low, high
 
 
 def negated(lits: Lits) -> Lits:
@@ -219,20 +219,20 @@ def _array(resolver: Resolver, number: int, schema: SchemaObject) -> ArrayShape 
     contains = _contains(resolver, number, schema)
     if contains is not None:
         lits, least, most = contains
-        if (least, most) == (1, -1):
-            clauses = frozenset({frozenset({ItemWitness(0, -1, lits)})})
-        elif least or most >= 0:
+        if (least, most) == (1, None):
+            clauses = frozenset({frozenset({ItemWitness(0, None, lits)})})
+        elif least or most is not None:
             counts = frozenset({ContainsCount(lits, least, most)})
     if not isinstance(unique := schema.get("uniqueItems", False), bool):
         raise _malformed(node, "uniqueItems", "is true or false")
-    seen = (len(prefix) if rest is None else -1) if resolver.tracks_evaluated else 0
+    seen = (len(prefix) if rest is None else None) if resolver.tracks_evaluated else 0
     out = ArrayShape(
         tuple(prefix),
         TRUE if rest is None else rest,
         clauses,
         counts,
         low or 0,
-        -1 if high is None else high,
+        high,
         child(node.pointer, "uniqueItems") if unique else None,
         evaluated=seen,
         evaluated_if=frozenset({contains[0]})
@@ -247,7 +247,7 @@ def _not_array(resolver: Resolver, number: int, schema: SchemaObject) -> Iterato
     prefix, rest = tuple_items(resolver, number, schema)
     witnesses = {ItemWitness(i, i, negated(lits)) for i, lits in enumerate(prefix) if lits != TRUE}
     if rest is not None and rest != TRUE:
-        witnesses.add(ItemWitness(len(prefix), -1, negated(rest)))
+        witnesses.add(ItemWitness(len(prefix), None, negated(rest)))
     if witnesses:
         yield ArrayShape(clauses=frozenset({frozenset(witnesses)}))
     if low := count_keyword(schema, node, "minItems"):
@@ -261,8 +261,8 @@ def _not_array(resolver: Resolver, number: int, schema: SchemaObject) -> Iterato
             yield ArrayShape(rest=negated(lits))
         elif least:
             yield ArrayShape(counts=frozenset({ContainsCount(lits, 0, least - 1)}))
-        if most >= 0:
-            yield ArrayShape(counts=frozenset({ContainsCount(lits, most + 1, -1)}))
+        if most is not None:
+            yield ArrayShape(counts=frozenset({ContainsCount(lits, most + 1, None)}))
     if schema.get("uniqueItems") is True:
         raise Inexact(child(node.pointer, "uniqueItems"), "that items repeat cannot be demanded")
 
@@ -342,7 +342,7 @@ def _object(resolver: Resolver, number: int, schema: SchemaObject) -> ObjectShap
         frozenset((keys, lits) for keys, lits in name_sets if lits != TRUE),
         frozenset(clauses),
         low or 0,
-        -1 if high is None else high,
+        high,
         evaluated=_evaluated_names(resolver, number, schema, named)
         if resolver.tracks_evaluated
         else frozenset(),

@@ -26,11 +26,6 @@ def all_of(*sets: Lits) -> Lits:
     return out if 1 not in out and out.isdisjoint([number ^ 1 for number in out]) else FALSE
 
 
-def tighter_bound(a: int, b: int) -> int:
-    """Returns the smaller upper bound; -1 is no bound."""
-    return max(a, b) if min(a, b) < 0 else min(a, b)
-
-
 def common_values(a: frozenset[str] | None, b: frozenset[str] | None) -> frozenset[str] | None:
     """Returns the values that both lists allow; None is no list, which allows every value."""
     if a is None or b is None:

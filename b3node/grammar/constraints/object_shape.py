@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from b3node.grammar.constraints.literals import FALSE, TRUE, Lits, all_of, common_values, tighter_bound
+from b3node.grammar.constraints.literals import FALSE, TRUE, Lits, all_of, common_values
+from b3node.grammar.counts import exceeds, tighter_bound
 from b3node.grammar.languages.algebra import Algebra, Lang
 
 
@@ -49,8 +50,8 @@ class ObjectShape(msgspec.Struct, frozen=True):
     """Sets of witnesses; of each set at least one must exist."""
     low: int = 0
     """The least number of members."""
-    high: int = -1
-    """The greatest number of members; -1 is no bound."""
+    high: int | None = None
+    """The greatest number of members; None is no bound."""
     values: frozenset[str] | None = None
     """Canonical texts of the only objects allowed, where they are listed."""
     evaluated: frozenset[NameSet] = frozenset()
@@ -101,7 +102,7 @@ def simplify_object(algebra: Algebra, shape: ObjectShape) -> ObjectShape | None:
             break
         clauses = fresh
     low = shape.low if shape.low > len(required) else 0
-    if 0 <= shape.high < max(shape.low, len(required)) or shape.values == frozenset():
+    if exceeds(max(shape.low, len(required)), shape.high) or shape.values == frozenset():
         return None
     if any(_lits_at(algebra, named, shape.name_sets, name) == FALSE for name in required):
         return None

@@ -60,7 +60,7 @@ def _constrain_rest_items(resolver: Resolver, node: int, shape: ArrayShape, lits
 
     All items count as evaluated then.
     """
-    if shape.evaluated < 0:
+    if shape.evaluated is None:
         return shape
     for other in shape.evaluated_if:
         if TRUE in (other, lits):
@@ -68,7 +68,7 @@ def _constrain_rest_items(resolver: Resolver, node: int, shape: ArrayShape, lits
             break
         options: list[object] = [_literal_schema(resolver, n) for n in (*other, *lits)]
         lits = lit(synthetic_node(resolver, node, {"anyOf": options}))
-    return ArrayShape((TRUE,) * shape.evaluated, lits, evaluated=-1)
+    return ArrayShape((TRUE,) * shape.evaluated, lits, evaluated=None)
 
 
 def _literal_schema(resolver: Resolver, number: int) -> object:
@@ -99,12 +99,16 @@ def fails(resolver: Resolver, node: int, schema: SchemaObject, type_: JsonType) 
             else (ObjectShape(clauses=frozenset({frozenset({MemberWitness(rest, lits)})})),)
         )
     start = own.evaluated if isinstance(own, ArrayShape) else 0
-    return () if start < 0 else (ArrayShape(clauses=frozenset({frozenset({ItemWitness(start, -1, lits)})})),)
+    return (
+        ()
+        if start is None
+        else (ArrayShape(clauses=frozenset({frozenset({ItemWitness(start, None, lits)})})),)
+    )
 
 
 def without_evaluated(shape: Shape) -> Shape:
     """Returns the shape without its evaluated members: a subschema that fails evaluates none."""
-    if isinstance(shape, ArrayShape) and (shape.evaluated or shape.evaluated_if):
+    if isinstance(shape, ArrayShape) and (shape.evaluated != 0 or shape.evaluated_if):
         return msgspec.structs.replace(shape, evaluated=0, evaluated_if=frozenset())
     if isinstance(shape, ObjectShape) and shape.evaluated:
         return msgspec.structs.replace(shape, evaluated=frozenset())

@@ -15,6 +15,7 @@ from b3node.grammar.constraints.keywords import negated
 from b3node.grammar.constraints.literals import FALSE, Lits, all_of
 from b3node.grammar.constraints.resolve import SchemaResolver
 from b3node.grammar.constraints.values import canonical
+from b3node.grammar.counts import exceeds, lowered
 from b3node.grammar.gbnf.rules import Rules, Symbols, Times
 from b3node.grammar.inexact import Inexact
 
@@ -68,7 +69,7 @@ class ArrayWriter:
         """Returns the row of an array without clauses and counts: the first items, then a repetition."""
         more = self._rules.of(('","', "ws", *self._value(shape.rest)))
         size = len(shape.prefix)
-        high = shape.high - size if shape.high >= 0 else -1
+        high = lowered(shape.high, size)
         rows: list[Symbols] = []
         tail: Symbols = ('"]"',) if high == 0 else (Times(more, max(shape.low - size, 0), high), '"]"')
         after = self._rules.of(tail)
@@ -79,7 +80,7 @@ class ArrayWriter:
         rows = [('"]"',)] if shape.low == 0 else []
         if shape.high != 0:
             if size == 0:
-                rest = Times(more, max(shape.low - 1, 0), shape.high - 1 if shape.high > 0 else -1)
+                rest = Times(more, max(shape.low - 1, 0), lowered(shape.high))
                 rows.append((*self._value(shape.rest), rest, '"]"'))
             else:
                 rows.append((*self._value(shape.prefix[0]), after))
@@ -88,9 +89,7 @@ class ArrayWriter:
     # ---------------------------------------------------------------------------------- uniqueness
     def _distinct_items(self, shape: ArrayShape) -> Symbols:
         """Returns the row of distinct items of finitely many values; a state is the set of values used."""
-        places = [*shape.prefix, shape.rest]
-        if 0 <= shape.high < len(places):
-            places = places[: shape.high]
+        places = [*shape.prefix, shape.rest][: shape.high]
         values: dict[str, object] = {}
         for lits in places:
             found = None if len(values) > MAX_DISTINCT_VALUES else self._few_values(lits, MAX_DISTINCT_VALUES)
@@ -142,7 +141,7 @@ class _DistinctItems:
         index = len(used)
         if index >= self._shape.low and self._counts_met(met):
             self._rules.add(rule, ('"]"',))
-        if 0 <= self._shape.high <= index:
+        if exceeds(index + 1, self._shape.high):
             return rule
         comma: Symbols = ('","', "ws") if index else ()
         for text, value in self._values.items():
@@ -170,19 +169,19 @@ class _DistinctItems:
             if not isinstance(count, ContainsCount):
                 if not found:
                     return False
-            elif found < count.low or 0 <= count.high < found:
+            elif found < count.low or exceeds(found, count.high):
                 return False
         return True
 
 
 def _sort_key(demand: ItemWitness | ContainsCount) -> tuple[int, int, list[int]]:
     """Returns the key that orders witnesses and counts, as sets of them have no order."""
-    return demand.low, demand.high, sorted(demand.lits)
+    return demand.low, -1 if demand.high is None else demand.high, sorted(demand.lits)
 
 
 def _covers_index(spot: ItemWitness, index: int) -> bool:
     """Returns True if an item at the index can be the witness."""
-    return spot.low <= index and (spot.high < 0 or index <= spot.high)
+    return spot.low <= index and not exceeds(index, spot.high)
 
 
 class _ArrayAutomaton:
@@ -197,8 +196,9 @@ class _ArrayAutomaton:
         )
         self._counts = sorted(shape.counts, key=_sort_key)
         spots = [spot for clause in self._clauses for spot in clause]
-        edges = [len(shape.prefix), *(spot.low for spot in spots), *(spot.high + 1 for spot in spots)]
-        self._last_index = max([*edges, shape.low, shape.high + 1])
+        highs = [shape.high, *(spot.high for spot in spots)]
+        edges = [len(shape.prefix), shape.low, *(spot.low for spot in spots)]
+        self._last_index = max([*edges, *(high + 1 for high in highs if high is not None)])
         self._known: dict[ArrayState, int] = {}
 
     def row(self) -> Symbols:
@@ -222,7 +222,7 @@ class _ArrayAutomaton:
             and all(found >= count.low for count, found in zip(self._counts, counts, strict=True))
         ):
             self._rules.add(rule, ('"]"',))
-        if 0 <= self._shape.high <= index:
+        if exceeds(index + 1, self._shape.high):
             return
         comma: Symbols = ('","', "ws") if index else ()
         for lits, met, found in self._items(index, pending, counts):
@@ -260,9 +260,8 @@ class _ArrayAutomaton:
         out, demanded = [], []
         for count, found, hit in zip(self._counts, counts, hits, strict=True):
             after = found + hit
-            if 0 <= count.high < after:
+            if exceeds(after, count.high):
                 return None, []
-            cap = count.high if count.high >= 0 else count.low
-            out.append(min(after, cap))
+            out.append(min(after, count.low if count.high is None else count.high))
             demanded.append(count.lits if hit else negated(count.lits))
         return tuple(out), demanded

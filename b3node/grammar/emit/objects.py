@@ -27,6 +27,7 @@ from b3node.grammar.constraints.object_shape import (
     names_required,
 )
 from b3node.grammar.constraints.resolve import SchemaResolver
+from b3node.grammar.counts import exceeds, lowered
 from b3node.grammar.emit import members
 from b3node.grammar.emit.distinct_names import (
     MAX_DISTINCT_MEMBERS,
@@ -196,13 +197,13 @@ class _ObjectAutomaton:
         A cap is 0 if the count does not matter.
         """
         low, high = self._shape.low, self._shape.high
-        if not self.classes and high >= len(self._names):
-            high = -1
+        if not self.classes and not exceeds(len(self._names), high):
+            high = None
         if self.classes and low > len(self._names) + MAX_DISTINCT_MEMBERS:
             raise Inexact("", "undeclared members cannot be told apart, so minProperties cannot count them")
-        if max(low, high) > MAX_COUNTED_MEMBERS:
+        if max(low, high or 0) > MAX_COUNTED_MEMBERS:
             raise Inexact("", f"more than {MAX_COUNTED_MEMBERS} members cannot be counted here")
-        return low, high + 1
+        return low, 0 if high is None else high + 1
 
     def _counts(self, state: ObjectState, distinct: int = 1, total: int = 1) -> tuple[int, int]:
         """Returns the two counts after more members."""
@@ -239,7 +240,7 @@ class _ObjectAutomaton:
         low, high = self._shape.low, self._shape.high
         if high == 0:
             return ('"}"',)
-        some = self._rules.of((*member, Times(more, 0, high - 1 if high > 0 else -1), '"}"'))
+        some = self._rules.of((*member, Times(more, 0, lowered(high)), '"}"'))
         return (some,) if low else (self._rules.of(('"}"',), (some,)),)
 
     def _as_trie(self) -> Symbols | None:
@@ -247,7 +248,7 @@ class _ObjectAutomaton:
         shape, size = self._shape, len(self._names)
         if size < members.FROM or len(self._required) < len(self._clauses) or shape.low > 0:
             return None
-        if shape.high >= 0 and (self.classes or shape.high < size):
+        if shape.high is not None and (self.classes or shape.high < size):
             return None
         others = [self._writer.other(lang, lits) for lang, lits, _ in self.classes]
         named = [
@@ -348,7 +349,7 @@ class _ObjectAutomaton:
 
     def _within_high(self, state: ObjectState) -> bool:
         """Returns True if the members so far are not too many."""
-        return self._shape.high < 0 or not self._count_caps[1] or state.total <= self._shape.high
+        return not self._count_caps[1] or not exceeds(state.total, self._shape.high)
 
     def _class_options(
         self, number: int, pending: OpenClauses, *, witness: bool

@@ -101,11 +101,13 @@ class UnquotedTexts:
     def _without_long_counts(self, lang: Lang) -> Lang:
         """Returns the language without a length that is too large to count."""
         found = self._algebra.plain_repeat(lang)
-        if found is None or max(found[1:]) <= MAX_COUNTED_CHARS:
+        if found is None or max(found[1], found[2] or 0) <= MAX_COUNTED_CHARS:
             return lang
         chars, low, high = found
         return self._algebra.repeat(
-            self._algebra.chars(chars), min(low, MAX_COUNTED_CHARS), high if high <= MAX_COUNTED_CHARS else -1
+            self._algebra.chars(chars),
+            min(low, MAX_COUNTED_CHARS),
+            high if high is not None and high <= MAX_COUNTED_CHARS else None,
         )
 
 

@@ -126,7 +126,7 @@ class _RuleParser:
         return _RuleParser(self._algebra, self._table, name[0], self._above).parse()
 
     def _quantified(self, item: Lang) -> Lang:
-        for mark, low, high in (("*", 0, -1), ("+", 1, -1), ("?", 0, 1)):
+        for mark, low, high in (("*", 0, None), ("+", 1, None), ("?", 0, 1)):
             if self._text.startswith(mark, self._at):
                 self._at += 1
                 return self._algebra.repeat(item, low, high)
@@ -135,7 +135,7 @@ class _RuleParser:
             return item
         self._at = found.end()
         low = int(found[1])
-        high = low if not found[2] else int(found[3]) if found[3] else -1
+        high = low if not found[2] else int(found[3]) if found[3] else None
         return self._algebra.repeat(item, low, high)
 
     def _literal(self) -> Lang:

@@ -35,8 +35,8 @@ class Times(msgspec.Struct, frozen=True):
     rule: int
     """Number of the rule that repeats."""
     low: int
-    high: int
-    """-1 for no bound."""
+    high: int | None
+    """None for no bound."""
 
 
 Symbol = str | int | Times
@@ -303,13 +303,13 @@ class _Blocks:
         self.lines: list[str] = []
         self._known: dict[tuple[str, int, int], str] = {}
 
-    def times(self, name: str, low: int, high: int) -> str:
-        """Prints `name` repeated `low` to `high` times (-1: no bound); empty for no repetition."""
+    def times(self, name: str, low: int, high: int | None) -> str:
+        """Prints `name` repeated `low` to `high` times (None: no bound); empty for no repetition."""
         if high == 0:
             return ""
         if (low, high) == (1, 1):
             return name
-        if high < 0:
+        if high is None:
             mark = {0: f"{name}*", 1: f"{name}+"}.get(low)
             return mark or f"{self.times(name, low, low)} {name}*"
         if high <= 2 * BLOCK_REPEATS:

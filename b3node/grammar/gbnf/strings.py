@@ -13,6 +13,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
 
+from b3node.grammar.counts import tighter_bound
 from b3node.grammar.gbnf import library
 from b3node.grammar.gbnf.rules import Rules, Symbols, Times
 from b3node.grammar.inexact import Inexact
@@ -154,9 +155,9 @@ class Strings:
             plain = self._algebra.plain_repeat(part)
             if plain is None:
                 return None
-            total += max(plain[1], plain[2])
+            total += max(plain[1], plain[2] or 0)
             parts.append(plain)
-        if total < 24 and (len(parts) > 1 or parts[0][2] >= 0):
+        if total < 24 and (len(parts) > 1 or parts[0][2] is not None):
             return None
         return (*(Times(self.char(chars), low, high) for chars, low, high in parts), QUOTE)
 
@@ -198,9 +199,9 @@ class Strings:
             return automaton.build(self._algebra, lang, self._limit)
         parts.remove(lengths[0])
         rest = automaton.build(self._algebra, self._algebra.both(parts), self._limit)
-        _, low, high = self._algebra.plain_repeat(lengths[0]) or (ANY, 0, -1)
+        _, low, high = self._algebra.plain_repeat(lengths[0]) or (ANY, 0, None)
         shortest, longest = automaton.length_range(rest) if rest[0] else (low, 0)
-        if shortest >= low and (high < 0 or 0 <= longest <= high):
+        if shortest >= low and tighter_bound(longest, high) == longest:
             return rest
         for count in (self._count_exactly, self._count_plain_parts, self._count_by_loop):
             dfa = count(parts, rest, low, high)
@@ -208,19 +209,20 @@ class Strings:
                 return dfa
         raise TooLarge
 
-    def _count_exactly(self, _: list[Lang], rest: Dfa, low: int, high: int) -> Dfa | None:
+    def _count_exactly(self, _: list[Lang], rest: Dfa, low: int, high: int | None) -> Dfa | None:
         """Builds the exact automaton, a state for each pair of state and length; None if too large."""
-        if len(rest[0]) * max(low, high) > _MAX_TRIED_STATES:
+        if len(rest[0]) * max(low, high or 0) > _MAX_TRIED_STATES:
             return None
         try:
             return self._within([self._algebra.from_dfa(rest)], low, high)
         except TooLarge:
             return None
 
-    def _count_plain_parts(self, parts: list[Lang], _: Dfa, low: int, high: int) -> Dfa | None:
+    def _count_plain_parts(self, parts: list[Lang], _: Dfa, low: int, high: int | None) -> Dfa | None:
         """Counts with the plain parts of the formats instead of the formats; None if that does not help."""
-        langs = []
-        longest = high
+        if high is None:
+            return None
+        langs, longest = [], high
         for part in parts:
             dfa = self._algebra.dfa_of(part)
             plain = library.plain_part(dfa) if dfa is not None else None
@@ -233,17 +235,17 @@ class Strings:
         except TooLarge:
             return None
 
-    def _count_by_loop(self, _: list[Lang], rest: Dfa, low: int, high: int) -> Dfa | None:
+    def _count_by_loop(self, _: list[Lang], rest: Dfa, low: int, high: int | None) -> Dfa | None:
         """Counts the characters of each loop of the automaton separately; None if too large."""
         try:
-            dfa = bounded.narrowed_to_length(rest, high, _MAX_COUNTED_STATES) if high >= 0 else rest
-            return self._within([self._algebra.from_dfa(dfa)], low, -1)
+            dfa = bounded.narrowed_to_length(rest, high, _MAX_COUNTED_STATES) if high is not None else rest
+            return self._within([self._algebra.from_dfa(dfa)], low, None)
         except TooLarge:
             return None
 
-    def _within(self, langs: list[Lang], low: int, high: int) -> Dfa:
+    def _within(self, langs: list[Lang], low: int, high: int | None) -> Dfa:
         dfa = self._algebra.dfa_of(langs[0]) if len(langs) == 1 else None
-        if dfa is not None and (low > 0 or high >= 0):
+        if dfa is not None and (low > 0 or high is not None):
             found = bounded.with_length(dfa, low, high, _MAX_COUNTED_STATES)
             self._algebra.spend(len(found[0]))
             return found

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import Any, Final
 
+from b3node.grammar.counts import exceeds, lowered, tighter_bound
 from b3node.grammar.languages.charset import ANY, LAST, Charset, intersection, union
 
 Lang = int
@@ -149,16 +150,13 @@ class Algebra:
         plain = [part for part in flat if self.plain_repeat(part) is not None]
         if len(plain) < 2:
             return flat
-        chars, low, high = ANY, 0, -1
+        chars, low, high = ANY, 0, None
         for part in plain:
             one = self.plain_repeat(part)
             if one is not None:
                 chars = intersection(chars, one[0])
-                low, high = (
-                    max(low, one[1]),
-                    one[2] if high < 0 else high if one[2] < 0 else min(high, one[2]),
-                )
-        met = self.repeat(self.chars(chars), low, high) if high < 0 or low <= high else VOID
+                low, high = max(low, one[1]), tighter_bound(high, one[2])
+        met = VOID if exceeds(low, high) else self.repeat(self.chars(chars), low, high)
         return {*flat.difference(plain), met} - {ALL}
 
     def _group(self, name: str, parts: set[Lang], neutral: Lang) -> Lang:
@@ -181,19 +179,19 @@ class Algebra:
         key = self._keys[part]
         return key[1] if key[0] == _NOT else self._intern((_NOT, part))
 
-    def repeat(self, part: Lang, low: int, high: int = -1) -> Lang:
-        """Returns `part` from `low` to `high` times; a `high` of -1 is no bound."""
+    def repeat(self, part: Lang, low: int, high: int | None = None) -> Lang:
+        """Returns `part` from `low` to `high` times; a `high` of None is no bound."""
         if high == 0 or part == EMPTY:
             return EMPTY
         if part == VOID:
             return EMPTY if low == 0 else VOID
         if (low, high) == (1, 1):
             return part
-        if high < 0 and (self._keys[part] == (_SET, ANY) or part == ALL) and low == 0:
+        if high is None and (self._keys[part] == (_SET, ANY) or part == ALL) and low == 0:
             return ALL
         key = self._keys[part]
-        if key[0] == _REP and high < 0 and low <= 1 and key[2] in {0, 1} and key[3] == -1:
-            return self.repeat(key[1], key[2] * low, -1)
+        if key[0] == _REP and high is None and low <= 1 and key[2] in {0, 1} and key[3] is None:
+            return self.repeat(key[1], key[2] * low)
         return self._intern((_REP, part, 0 if self.nullable(part) else low, high))
 
     def from_dfa(self, dfa: Dfa, state: int = 0) -> Lang:
@@ -220,10 +218,10 @@ class Algebra:
         key = self._keys[lang]
         return key[1] if key[0] in {_AND, _OR} else (lang,)
 
-    def plain_repeat(self, lang: Lang) -> tuple[Charset, int, int] | None:
+    def plain_repeat(self, lang: Lang) -> tuple[Charset, int, int | None] | None:
         """Returns (characters, low, high) if the expression is a counted repetition of one set, else None."""
         if lang == ALL:
-            return ANY, 0, -1
+            return ANY, 0, None
         key = self._keys[lang]
         if key[0] == _SET:
             return self.charset(lang), 1, 1
@@ -295,8 +293,8 @@ class Algebra:
         first = merge_adjacent((lo, hi, self._cat2(to, b)) for lo, hi, to in self.edges(a))
         return self._fold([first, self.edges(b)], self.either) if self.nullable(a) else first
 
-    def _derive_repeat(self, part: Lang, low: int, high: int) -> Transitions:
-        rest = self.repeat(part, max(low - 1, 0), high - 1 if high > 0 else -1)
+    def _derive_repeat(self, part: Lang, low: int, high: int | None) -> Transitions:
+        rest = self.repeat(part, max(low - 1, 0), lowered(high))
         return merge_adjacent((lo, hi, self._cat2(to, rest)) for lo, hi, to in self.edges(part))
 
     def _fold(self, rows: Sequence[Transitions], join: Callable[[Iterable[Lang]], Lang]) -> Transitions:

@@ -188,8 +188,8 @@ def is_void(algebra: Algebra, lang: Lang, limit: int = 4_000) -> bool:
     return True
 
 
-def length_range(dfa: Dfa) -> tuple[int, int]:
-    """Returns the shortest and the longest length of the accepted strings; a longest of -1 is no bound."""
+def length_range(dfa: Dfa) -> tuple[int, int | None]:
+    """Returns the shortest and the longest length of the accepted strings; a longest of None is no bound."""
     accepting, rows = dfa
     depth, level, shortest = 0, {0}, -1
     while level and depth <= len(rows):
@@ -197,7 +197,7 @@ def length_range(dfa: Dfa) -> tuple[int, int]:
             shortest = depth
         level = {to for i in level for _, _, to in rows[i]}
         depth += 1
-    return shortest, -1 if level else depth - 1
+    return shortest, None if level else depth - 1
 
 
 def accepted_strings(dfa: Dfa, limit: int) -> list[str] | None:
@@ -205,7 +205,7 @@ def accepted_strings(dfa: Dfa, limit: int) -> list[str] | None:
     accepting, rows = dfa
     if not rows:
         return []
-    if length_range(dfa)[1] < 0:
+    if length_range(dfa)[1] is None:
         return None
     out: list[str] = []
     todo = [(0, "")]

@@ -10,8 +10,8 @@ from b3node.grammar.languages.algebra import Dfa, TooLarge, Transitions, merge_a
 from b3node.grammar.languages.automaton import VOID_DFA, minimized, predecessors, renumbered
 
 
-def with_length(dfa: Dfa, low: int, high: int, limit: int) -> Dfa:
-    """Builds the minimal automaton of the accepted strings of `low` to `high` characters (-1: no bound).
+def with_length(dfa: Dfa, low: int, high: int | None, limit: int) -> Dfa:
+    """Builds the minimal automaton of the accepted strings of `low` to `high` characters (None: no bound).
 
     Raises:
         TooLarge: `limit` states, each once for every length that is counted, do not suffice.
@@ -20,7 +20,7 @@ def with_length(dfa: Dfa, low: int, high: int, limit: int) -> Dfa:
     layers = _layers(rows, low, high, limit)
     known: dict[tuple[bool, Transitions], int] = {}
     below: dict[int, int] = {}
-    if high < 0:
+    if high is None:
         below = {i: known.setdefault(state, i) for i, state in enumerate(zip(accepting, rows, strict=True))}
     for length in range(len(layers) - 1, -1, -1):
         here: dict[int, int] = {}
@@ -35,15 +35,15 @@ def with_length(dfa: Dfa, low: int, high: int, limit: int) -> Dfa:
     return renumbered([accept for accept, _ in known], [row for _, row in known], below[0])
 
 
-def _layers(rows: tuple[Transitions, ...], low: int, high: int, limit: int) -> list[set[int]]:
+def _layers(rows: tuple[Transitions, ...], low: int, high: int | None, limit: int) -> list[set[int]]:
     """Returns, for each length that is counted, the states that strings of that length lead to."""
-    out, total = [{0}], 1 if high >= 0 else len(rows)
-    for _ in range(high if high >= 0 else low):
+    out, total = [{0}], len(rows) if high is None else 1
+    for _ in range(low if high is None else high):
         total += len(out[-1])
         if total > limit:
             raise TooLarge
         out.append({to for state in out[-1] for _, _, to in rows[state]})
-    return out if high >= 0 else out[:-1]
+    return out[:-1] if high is None else out
 
 
 def _edges_into(row: Transitions, below: dict[int, int]) -> Transitions:

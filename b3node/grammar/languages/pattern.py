@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from b3node.grammar.counts import exceeds
 from b3node.grammar.languages import charset
 from b3node.grammar.languages.charset import Charset
 
@@ -67,8 +68,8 @@ class Repeat:
 
     inner: Tree
     low: int
-    high: int
-    """-1 for no bound."""
+    high: int | None
+    """None for no bound."""
 
 
 Tree = Chars | Assertion | Lookahead | Concatenation | Choice | Repeat
@@ -151,23 +152,24 @@ class _PatternParser:
             raise PatternError("a quantifier follows a quantifier")
         return Repeat(atom, *bounds)
 
-    def _quantifier(self) -> tuple[int, int] | None:
-        for mark, bounds in (("*", (0, -1)), ("+", (1, -1)), ("?", (0, 1))):
+    def _quantifier(self) -> tuple[int, int | None] | None:
+        for mark, bounds in (("*", (0, None)), ("+", (1, None)), ("?", (0, 1))):
             if self._take(mark):
                 return bounds
         if self._peek() != "{":
             return None
         end = self._text.find("}", self._at)
-        low, comma, high = self._text[self._at + 1 : max(end, 0)].partition(",")
-        if end < 0 or not _is_count(low) or (high and not _is_count(high)):
+        least, comma, most = self._text[self._at + 1 : max(end, 0)].partition(",")
+        if end < 0 or not _is_count(least) or (most and not _is_count(most)):
             return None
         self._at = end + 1
-        bounds = (int(low), int(low) if not comma else int(high) if high else -1)
-        if bounds[0] > bounds[1] >= 0:
+        low = int(least)
+        high = low if not comma else int(most) if most else None
+        if exceeds(low, high):
             raise PatternError("the numbers of a quantifier are out of order")
-        if max(bounds) > MAX_QUANTIFIER:
+        if max(low, high or 0) > MAX_QUANTIFIER:
             raise PatternError(f"a quantifier counts past {MAX_QUANTIFIER}")
-        return bounds
+        return low, high
 
     def _atom(self) -> Tree:
         char = self._next()

@@ -116,10 +116,10 @@ def _sequence_followed_by(algebra: Algebra, parts: tuple[Tree, ...], rest: Lang,
 
 
 def _repeat_followed_by(
-    algebra: Algebra, tree: Repeat, rest: Lang, bounds: tuple[int, int], *, start: bool
+    algebra: Algebra, tree: Repeat, rest: Lang, bounds: tuple[int, int | None], *, start: bool
 ) -> Lang:
     low, high = bounds
-    if not 0 <= high <= MAX_UNROLLED_REPEATS or (start and high > 1 and _has_start_anchor(tree.inner)):
+    if high is None or high > MAX_UNROLLED_REPEATS or (start and high > 1 and _has_start_anchor(tree.inner)):
         raise PatternError("an assertion stands inside a repetition")
     out = rest
     for left in range(high):
