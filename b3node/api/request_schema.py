@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from b3node.contract.items import MAX_PARTS
+from b3node.contract.fields import NAME_PATTERN
+from b3node.contract.image import IMAGE_URL_PATTERN
+from b3node.contract.items import DETAILS, MAX_PARTS, REASONING_PARTS
 from b3node.contract.json_schema import (
     IGNORED,
     PublishedSchema,
@@ -22,9 +24,8 @@ from b3node.contract.json_schema import (
     reference,
     string,
 )
-from b3node.contract.parameters import NAME_PATTERN, PARAMETERS
-
-_IMAGE_URL: Final = "^(https://|data:image/(png|jpeg|jpg|webp|gif);base64,)"
+from b3node.contract.parameters import PARAMETERS
+from b3node.contract.tools import SCHEMA
 
 _ANY_OBJECT: Final[PublishedSchema] = {"type": "object"}
 
@@ -39,8 +40,8 @@ _PARTS: Final[dict[str, PublishedSchema]] = {
     "InputImage": record(
         {
             "type": choice("input_image"),
-            "image_url": string(pattern=_IMAGE_URL),
-            "detail": choice("auto", "low", "high", "original", description=IGNORED),
+            "image_url": string(pattern=IMAGE_URL_PATTERN),
+            "detail": choice(*DETAILS, description=IGNORED),
             "file_id": {"type": "null"},
             "prompt_cache_breakpoint": _BREAKPOINT,
         },
@@ -58,9 +59,7 @@ _PARTS: Final[dict[str, PublishedSchema]] = {
         "text",
     ),
     "PastRefusal": record({"type": choice("refusal"), "refusal": string()}, "type", "refusal"),
-    "PastThought": record(
-        {"type": choice("reasoning_text", "summary_text"), "text": string()}, "type", "text"
-    ),
+    "PastThought": record({"type": choice(*REASONING_PARTS), "text": string()}, "type", "text"),
 }
 
 
@@ -137,7 +136,7 @@ _TOOL: Final = record(
         "type": choice("function"),
         "name": string(pattern=NAME_PATTERN),
         "description": string(),
-        "parameters": {"type": "object", "description": "A JSON Schema of at most 64 KiB and 32 levels."},
+        "parameters": SCHEMA,
         "strict": boolean(),
         "allowed_callers": array(choice("direct")),
         "defer_loading": boolean(),

@@ -16,7 +16,10 @@ from b3node.errors import Refusal, quoted
 T = TypeVar("T")
 Word = TypeVar("Word", bound=str)
 
-_IDENTIFIER: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+NAME_PATTERN: Final = "^[A-Za-z0-9_-]{1,64}$"
+"""Name of a function or a format."""
+
+_NAME: Final = re.compile(NAME_PATTERN)
 
 _TYPE_NAMES: Final[dict[type, str]] = {
     type(None): "null",
@@ -86,7 +89,7 @@ class Fields:
     def identifier(self, name: str) -> str | None:
         """Reads the name of a function or format: 1 to 64 of A-Z, a-z, 0-9, underscore and hyphen."""
         value = self._typed(name, str, "a string")
-        if value is not None and not _IDENTIFIER.fullmatch(value):
+        if value is not None and not _NAME.fullmatch(value):
             raise invalid(self.at(name), f"must be 1 to 64 of A-Z a-z 0-9 _ and -, not {quoted(value)}.")
         return value
 

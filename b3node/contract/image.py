@@ -21,7 +21,12 @@ MAX_IMAGES: Final = 16
 MAX_IMAGE_BYTES: Final = 10 * 1024 * 1024
 """Bytes of one image once its base64 is decoded (the same)."""
 
-_DATA_URL: Final = re.compile(r"data:image/(?:png|jpeg|jpg|webp|gif);base64,")
+_DATA_URL: Final = "data:image/(png|jpeg|jpg|webp|gif);base64,"
+
+IMAGE_URL_PATTERN: Final = f"^(https://|{_DATA_URL})"
+"""Beginning of an image URL (the contract's)."""
+
+_IMAGE_URL: Final = re.compile(IMAGE_URL_PATTERN)
 _ALPHABET: Final = (string.ascii_letters + string.digits + "+/").encode()
 
 
@@ -31,12 +36,11 @@ def check_image_url(url: str, path: str) -> None:
     The pattern is the contract's. Base64 is strict (RFC 4648, section 4): the standard alphabet, padded, no
     line breaks, not empty. Its size is computed without decoding it.
     """
-    if url.startswith("https://"):
-        return
-    header = _DATA_URL.match(url)
+    header = _IMAGE_URL.match(url)
     if not header:
-        formats = "data:image/(png|jpeg|jpg|webp|gif);base64, URL"
-        raise invalid(path, f"must be an https:// URL or a {formats}.")
+        raise invalid(path, f"must be an https:// URL or a {_DATA_URL} URL.")
+    if header[0] == "https://":
+        return
     size = _decoded_size(url[header.end() :])
     if not size:
         raise invalid(path, "is not strict base64: padded, without line breaks, and not empty.")

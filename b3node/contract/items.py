@@ -34,9 +34,13 @@ MAX_PARTS: Final = 256
 ITEM_TYPES: Final = ("message", "function_call", "function_call_output", "reasoning")
 """Types of items that the node accepts; an item without `type` is a message."""
 
+REASONING_PARTS: Final = ("reasoning_text", "summary_text")
+"""Types of the parts of a reasoning item."""
+
+DETAILS: Final = ("auto", "low", "high", "original")
+"""Values of an image's `detail`, which is ignored."""
+
 _ROLES: Final[tuple[Role, ...]] = get_args(Role)
-_REASONING_PARTS: Final = ("reasoning_text", "summary_text")
-_DETAILS: Final = ("auto", "low", "high", "original")
 
 P = TypeVar("P")
 
@@ -94,7 +98,7 @@ def _read_reasoning_text(item: Fields, name: str) -> str:
     """Reads the texts of a reasoning item's member and joins them, one paragraph each."""
     parts = item.objects(name, most=MAX_PARTS) or []
     for part in parts:
-        needed(part.choice("type", _REASONING_PARTS), part, "type")
+        needed(part.choice("type", REASONING_PARTS), part, "type")
     return "\n\n".join(needed(part.text("text"), part, "text") for part in parts)
 
 
@@ -154,7 +158,7 @@ def _input_text(part: Fields) -> TextPart:
 def _image(part: Fields) -> ImagePart:
     url = needed(part.text("image_url"), part, "image_url")
     check_image_url(url, part.at("image_url"))
-    part.choice("detail", _DETAILS)
+    part.choice("detail", DETAILS)
     _check_breakpoint(part)
     return ImagePart(url)
 

@@ -18,7 +18,7 @@ from typing import Any, Final, get_args, get_type_hints
 import msgspec
 
 from b3node.contract import unsupported
-from b3node.contract.fields import Fields, invalid, mistyped, needed
+from b3node.contract.fields import NAME_PATTERN, Fields, invalid, mistyped, needed
 from b3node.contract.items import MAX_ITEMS, read_input
 from b3node.contract.json_schema import (
     IGNORED,
@@ -33,7 +33,7 @@ from b3node.contract.json_schema import (
 )
 from b3node.contract.path import element, member
 from b3node.contract.request import Bounds, Effort, FormatType, Request, Summary, TextFormat, Verbosity
-from b3node.contract.tools import MAX_TOOLS, read_schema, read_tool_choice, read_tools
+from b3node.contract.tools import MAX_TOOLS, SCHEMA, read_schema, read_tool_choice, read_tools
 from b3node.contract.unsupported import RefusedEntry
 
 MAX_MODEL_CHARS: Final = 256
@@ -60,9 +60,6 @@ ITEM_COMPONENTS: Final = (
     "PastReasoning",
 )
 """Schemas of the items of `input`, by their names in the OpenAPI document."""
-
-NAME_PATTERN: Final = "^[A-Za-z0-9_-]{1,64}$"
-"""Name of a function or a format, as `Fields.identifier` reads it."""
 
 _EFFORTS: Final[tuple[Effort, ...]] = get_args(Effort)
 _VERBOSITIES: Final[tuple[Verbosity, ...]] = get_args(Verbosity)
@@ -278,7 +275,7 @@ _FORMAT: Final = record(
     {
         "type": choice(*_FORMATS),
         "name": string(pattern=NAME_PATTERN, description="Required with json_schema."),
-        "schema": {"type": "object", "description": "A JSON Schema of at most 64 KiB and 32 levels."},
+        "schema": SCHEMA,
         "description": string(),
         "strict": boolean(),
     },
@@ -392,7 +389,7 @@ PARAMETERS: Final[tuple[Parameter, ...]] = (
     ),
     _ignored(
         "include",
-        array(choice("reasoning.encrypted_content")),
+        array(choice(unsupported.ENCRYPTED_REASONING)),
         _check_include,
         doc="Additional output; encrypted reasoning is accepted and never sent.",
         find_refused=unsupported.include,

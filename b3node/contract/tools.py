@@ -7,6 +7,7 @@ from typing import Final, Literal
 import msgspec
 
 from b3node.contract.fields import Fields, invalid, mistyped, needed
+from b3node.contract.json_schema import PublishedSchema
 from b3node.contract.path import element
 from b3node.contract.request import FunctionTool, ToolChoice
 from b3node.contract.strict_json import is_deeper
@@ -22,6 +23,12 @@ MAX_SCHEMA_BYTES: Final = 64 * 1024
 
 MAX_SCHEMA_LEVELS: Final = 32
 """Levels of arrays and objects in a schema (the same)."""
+
+SCHEMA: Final[PublishedSchema] = {
+    "type": "object",
+    "description": f"A JSON Schema of at most {MAX_SCHEMA_BYTES // 1024} KiB and {MAX_SCHEMA_LEVELS} levels.",
+}
+"""Schema of a member that `read_schema` reads."""
 
 
 def read_schema(fields: Fields, name: str) -> dict[str, object] | None:

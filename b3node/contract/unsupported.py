@@ -43,7 +43,9 @@ PART_ADVICE: Final = {
     "input_file": "Send the text of a file as an input_text part.",
 }
 
-_INCLUDED: Final = "reasoning.encrypted_content"
+ENCRYPTED_REASONING: Final = "reasoning.encrypted_content"
+"""The one word of `include` that is accepted."""
+
 _PART_TYPES: Final = ("input_text", "input_image", "output_text", "refusal")
 
 
@@ -90,7 +92,7 @@ def truncation(value: object, path: str) -> Iterator[RefusedEntry]:
 def include(value: object, path: str) -> Iterator[RefusedEntry]:
     """Yields each word of `include` other than encrypted reasoning."""
     for index, word in enumerate(_array(value)):
-        if isinstance(word, str) and word != _INCLUDED:
+        if isinstance(word, str) and word != ENCRYPTED_REASONING:
             yield RefusedEntry(element(path, index), f"included {quoted(word)}", "Leave that include out.")
 
 
