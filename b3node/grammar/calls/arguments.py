@@ -8,6 +8,7 @@ rejects the finished arguments.
 from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping, Sequence
+from functools import cached_property
 from typing import Final
 
 import msgspec
@@ -135,21 +136,21 @@ class Function(msgspec.Struct, frozen=True):
             Loosened(f"tools[{self.index}].parameters", place, self.why) for place in self.arguments.loosened
         ]
 
-    def relaxed(self, plain: Loose) -> Function:
+    def relaxed(self, anything: Loose) -> Function:
         """Returns the function with any arguments, because the whole would be too large."""
-        return Function(self.index, self.name, plain, TOO_LARGE)
+        return Function(self.index, self.name, anything, TOO_LARGE)
 
-    def shares(self, limits: SchemaLimits) -> tuple[float, float, float]:
-        """Returns the shares of the bounds of a whole grammar that this part takes.
 
-        They are estimates, as names get longer in the whole.
-        """
-        gbnf = self.arguments.gbnf
-        return (
-            len(gbnf) * _RENAMED_BYTES_RATIO / limits.grammar_bytes,
-            gbnf.count("\n") / limits.printed_rules,
-            count_repeats(gbnf) / limits.repeats,
-        )
+def shares(gbnf: str, limits: SchemaLimits) -> tuple[float, float, float]:
+    """Returns the shares of the bounds of a whole grammar that one part takes.
+
+    They are estimates, as names get longer in the whole.
+    """
+    return (
+        len(gbnf) * _RENAMED_BYTES_RATIO / limits.grammar_bytes,
+        gbnf.count("\n") / limits.printed_rules,
+        count_repeats(gbnf) / limits.repeats,
+    )
 
 
 class FunctionCompiler:
@@ -166,6 +167,12 @@ class FunctionCompiler:
         self._known = known
         self._limits = limits
         self._steps_left = limits.steps
+
+    @cached_property
+    def anything(self) -> Loose:
+        """Grammar of any arguments."""
+        budget = Budget(self._limits.steps)
+        return Loose(write_arguments(self._style, ANY_OBJECT, {}, self._limits, budget), ("#",))
 
     def functions(self, tools: Sequence[tuple[int, FunctionTool]]) -> list[Function]:
         """Returns functions of the request, given by their places in it, with their grammars.
@@ -191,7 +198,7 @@ class FunctionCompiler:
         if known is not None:
             return Function(index, tool.name, known)
         if self._steps_left < len(schema) // BYTES_PER_STEP and not tool.strict:
-            return Function(index, tool.name, Loose(anything(self._style, self._limits), ("#",)), TOO_MUCH)
+            return Function(index, tool.name, self.anything, TOO_MUCH)
         self._steps_left -= len(schema) // BYTES_PER_STEP
         is_full_share = self._steps_left >= self._limits.steps // MIN_FUNCTIONS_PER_BUDGET
         found = self._compile(index, tool)
@@ -227,7 +234,7 @@ class FunctionCompiler:
         try:
             found = loosened(schema, write)
         except Inexact:
-            return Loose(anything(self._style, self._limits), ("#",))
+            return self.anything
         return Loose(found.gbnf, tuple(dict.fromkeys((*found.loosened, *notes))))
 
     def _write(self, schema: object, notes: dict[str, None]) -> str:
@@ -240,11 +247,6 @@ class FunctionCompiler:
             self._steps_left -= before - max(budget.left, 0)
         self._steps_left -= len(text) // BYTES_PER_STEP
         return text
-
-
-def anything(style: CallStyle, limits: SchemaLimits) -> str:
-    """Returns the grammar of any arguments."""
-    return write_arguments(style, ANY_OBJECT, {}, limits, Budget(limits.steps))
 
 
 def write_arguments(

@@ -12,7 +12,7 @@ Decisions made here:
   bare, with the body. Every other grammar holds from the beginning of the answer.
 * Other styles of a family are not required. But a model that has begun a call in one goes on in it
   (`begun_as`), in the first of those that begin so. Arguments that two of them write alike stand in the
-  grammar once.
+  grammar once, and so do those of functions that take the same.
 * At most `MAX_CALLS` calls in a row, so that no model calls forever.
 * A grammar that would pass the engine's bounds gets smaller and never fails: the largest schemas are relaxed
   first, down to any object.
@@ -32,7 +32,7 @@ import msgspec
 from b3node.contract.request import FunctionTool, ToolChoice
 from b3node.dialects.dialect import Calls, Dialect
 from b3node.dialects.outline import ALSO, begun_as
-from b3node.grammar.calls.arguments import CallStyle, Function, FunctionCompiler, Loosened, anything
+from b3node.grammar.calls.arguments import CallStyle, Function, FunctionCompiler, Loosened, shares
 from b3node.grammar.calls.envelope import ID_RULES, CallRules, opening_literal
 from b3node.grammar.gbnf.rename import renamed
 from b3node.grammar.gbnf.rules import Rules, Symbols, printed
@@ -119,10 +119,10 @@ def calls_gbnf(
     triggered = optional and answer.grammar is None
     cache: MutableMapping[bytes, Loose] = {} if known is None else known
     context = _AnswerContext(dialect, answer, optional, triggered, MAX_CALLS if parallel else 1)
-    parts = [
-        _StyleGroup(styles, FunctionCompiler(next(iter(styles.values())), cache, limits).functions(called))
-        for styles in _group_styles(context, marks)
-    ]
+    parts = []
+    for styles in _group_styles(context, marks):
+        compiler = FunctionCompiler(next(iter(styles.values())), cache, limits)
+        parts.append(_StyleGroup(styles, compiler, compiler.functions(called)))
     return _within_bounds(context, parts, limits)
 
 
@@ -149,6 +149,7 @@ class _StyleGroup(NamedTuple):
     """Styles of calls that write arguments alike, and the functions, which are relaxed in place."""
 
     styles: _CallStyles
+    compiler: FunctionCompiler
     functions: list[Function]
 
 
@@ -186,14 +187,15 @@ def _within_bounds(context: _AnswerContext, parts: list[_StyleGroup], limits: Sc
         Refusal: `invalid_request` at `text.format.schema`: the answer's grammar leaves no room for any
             function.
     """
-    while _is_likely_too_large(context, parts, limits) and _relax_largest(parts, limits):
+    relaxing = _relax_one_by_one(parts, limits)
+    while _is_likely_too_large(context, parts, limits) and next(relaxing, False):
         pass
     while True:
         text = _print_all(context, parts, limits)
         try:
             check_printed(begun_as(text, len(context.dialect.also)) if context.triggered else text, limits)
         except Inexact as error:
-            if not _relax_largest(parts, limits):
+            if not next(relaxing, False):
                 raise refusal(error, "text.format.schema") from None
             continue
         loosened = dict.fromkeys(each for part in parts for one in part.functions for each in one.loosened)
@@ -205,22 +207,31 @@ def _is_likely_too_large(context: _AnswerContext, parts: list[_StyleGroup], limi
 
     The estimate saves writing them out in vain.
     """
-    all_shares = [one.shares(limits) for part in parts for one in part.functions]
+    texts = [text for part in parts for text in _argument_symbols(part.functions)]
     if context.answer.grammar is not None:
-        all_shares.append(Function(0, "", Loose(context.answer.grammar, ())).shares(limits))
+        texts.append(context.answer.grammar)
+    all_shares = [shares(text, limits) for text in texts]
     return any(sum(each) > 1 for each in zip(*all_shares, strict=True))
 
 
-def _relax_largest(parts: list[_StyleGroup], limits: SchemaLimits) -> bool:
-    """Relaxes the largest function to any arguments. Returns False if that makes no grammar smaller."""
-    part, at = max(
-        ((part, at) for part in parts for at in range(len(part.functions))),
-        key=lambda place: max(place[0].functions[place[1]].shares(limits)),
+def _relax_one_by_one(parts: list[_StyleGroup], limits: SchemaLimits) -> Iterator[bool]:
+    """Relaxes one function to any arguments at each step, the largest first; yields True after each."""
+    places = [(part, at) for part in parts for at in range(len(part.functions))]
+    places.sort(
+        key=lambda place: max(shares(place[0].functions[place[1]].arguments.gbnf, limits)), reverse=True
     )
-    before = part.functions[at]
-    style = next(iter(part.styles.values()))
-    part.functions[at] = after = before.relaxed(Loose(anything(style, limits), ("#",)))
-    return after.shares(limits) < before.shares(limits)
+    for part, at in places:
+        if part.functions[at].arguments.gbnf != part.compiler.anything.gbnf:
+            part.functions[at] = part.functions[at].relaxed(part.compiler.anything)
+            yield True
+
+
+def _argument_symbols(functions: Sequence[Function]) -> dict[str, str]:
+    """Returns the symbol of each grammar of arguments: functions with the same one share it."""
+    symbols: dict[str, str] = {}
+    for each in functions:
+        symbols.setdefault(each.arguments.gbnf, f"t{each.index}")
+    return symbols
 
 
 def _print_all(context: _AnswerContext, parts: list[_StyleGroup], limits: SchemaLimits) -> str:
@@ -255,9 +266,9 @@ class _AnswerWriter:
         self._context = context
         self._answer = context.answer
         self._style = style
-        self._functions = functions
+        self._symbols = _argument_symbols(functions)
         self._rules = Rules(limits.rules)
-        named = [(each.name, f"t{each.index}") for each in functions]
+        named = [(each.name, self._symbols[each.arguments.gbnf]) for each in functions]
         self._calls = CallRules(self._rules, style.calls, style.marks, named, context.max_calls)
 
     def write(self) -> tuple[str, dict[str, str]]:
@@ -273,8 +284,8 @@ class _AnswerWriter:
         """Returns the rules that the grammar may name next to its own."""
         shared = self._style.library
         out = {**shared, **ID_RULES}
-        for each in self._functions:
-            out |= renamed(each.arguments.gbnf, f"t{each.index}", shared)
+        for gbnf, symbol in self._symbols.items():
+            out |= renamed(gbnf, symbol, shared)
         return out if self._answer.grammar is None else out | renamed(self._answer.grammar, "answer")
 
     def _lead(self) -> Symbols:

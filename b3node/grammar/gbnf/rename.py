@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from typing import Final
-
-from b3node.grammar.gbnf import reader
 
 _PIECE: Final = re.compile(r'"(?:[^"\\]|\\.)*"|\[(?:[^\]\\]|\\.)*\]|[a-zA-Z][a-zA-Z0-9-]*')
 _QUOTING: Final = ('"', "[")
@@ -37,13 +35,3 @@ def _lines(gbnf: str) -> Iterator[tuple[str, str]]:
     for line in gbnf.splitlines():
         own, _, body = line.partition(" ::= ")
         yield own, body
-
-
-def size(rules: Mapping[str, str]) -> tuple[int, int]:
-    """Returns the bytes and the number of rules as they are printed."""
-    return sum(len(name) + len(body.encode()) + 6 for name, body in rules.items()), len(rules)
-
-
-def needed(library: Mapping[str, str], names: list[str]) -> list[str]:
-    """Returns the rules of the library that `names` need, in the order of discovery."""
-    return reader.closure(library, [name for name in names if name in library])

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from msgspec.structs import replace
 
 from b3node.contract.request import FunctionTool, ToolChoice
+from b3node.contract.tools import MAX_TOOLS
 from b3node.dialects.dialect import (
     GENERIC,
     Calls,
@@ -500,9 +501,7 @@ def test_undeclared_members_are_written_where_a_schema_asks_for_them(engine) -> 
     assert not engine.takes(required(Dialect(calls=GENERIC), [taking(a)]).grammar, call)
 
 
-#
-# ----------------------------------------------------------------------------------------------------
-# bounds
+# -------------------------------------------------------------------------------------------------- bounds
 
 
 def large(number: int) -> FunctionTool:
@@ -510,6 +509,14 @@ def large(number: int) -> FunctionTool:
         f"member_{number}_{i}": {"enum": [f"value {number} {i} {j}" for j in range(40)]} for i in range(12)
     }
     return FunctionTool(f"large_{number}", parameters={"type": "object", "properties": members})
+
+
+def small(number: int) -> FunctionTool:
+    members = {f"city_{number}": {"type": "string"}, "days": {"type": "integer", "minimum": number}}
+    return FunctionTool(
+        f"do_{number}",
+        parameters={"type": "object", "properties": members, "required": [f"city_{number}"]},
+    )
 
 
 @pytest.mark.parametrize("calls", [GENERIC, CODER])
@@ -526,16 +533,34 @@ def test_functions_that_are_too_large_together_are_given_up_largest_first(engine
 
 
 def test_as_many_functions_as_a_request_may_have_are_one_grammar(engine) -> None:
-    """128 functions with names that begin alike fit in one grammar."""
-    tools = [FunctionTool(f"do_{number}", parameters=WEATHER.parameters) for number in range(128)]
+    """128 functions with names that begin alike and parameters of their own fit in one grammar."""
+    tools = [small(number) for number in range(MAX_TOOLS)]
     found = required(Dialect(calls=GENERIC), tools)
     assert found.loosened == ()
-    assert engine.takes(
-        found.grammar, '<tool_call>\n{"name": "do_12", "arguments": {"city": "a"}}\n</tool_call>'
+    call = '<tool_call>\n{"name": "do_%d", "arguments": {"city_%d": "a"}}\n</tool_call>'
+    assert engine.takes(found.grammar, call % (12, 12))
+    assert not engine.takes(found.grammar, call % (12, 13))
+    assert not engine.takes(found.grammar, call % (128, 12))
+
+
+@pytest.mark.parametrize("family", [each for each in FAMILIES if each.dialect.calls], ids=names)
+def test_every_family_can_write_as_many_functions_as_a_request_may_have(family) -> None:
+    """However long the grammar of any arguments is, 128 functions stay within the engine's bounds."""
+    tools = [small(number) for number in range(MAX_TOOLS)]
+    found = required(family.dialect, tools, family.specials)
+    assert len(found.grammar.encode()) <= LIMITS.grammar_bytes
+    assert len(found.loosened) < MAX_TOOLS
+
+
+def test_functions_that_take_the_same_share_their_rules() -> None:
+    """The grammar of 128 functions that take the same grows by their names alone."""
+    one, many = (
+        required(
+            Dialect(calls=GENERIC), [FunctionTool(f"do_{i}", parameters=WEATHER.parameters) for i in range(n)]
+        )
+        for n in (1, MAX_TOOLS)
     )
-    assert not engine.takes(
-        found.grammar, '<tool_call>\n{"name": "do_128", "arguments": {"city": "a"}}\n</tool_call>'
-    )
+    assert len(many.grammar) < len(one.grammar) + MAX_TOOLS * len('"127" r12 | ')
 
 
 def test_what_was_compiled_is_not_compiled_again() -> None:
