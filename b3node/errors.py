@@ -100,6 +100,11 @@ def busy(message: str = "The node is busy; try again in a moment.") -> Refusal:
     return Refusal("capacity_unavailable", message, retry_after=BUSY_RETRY_SECONDS)
 
 
+def too_large(size: int, limit: int) -> Refusal:
+    """Returns the refusal of a body; `size` is its length, or as much of it as is known so far."""
+    return Refusal("payload_too_large", f"The request body has {size} bytes; at most {limit} are accepted.")
+
+
 def quoted(text: str, limit: int = 64) -> str:
     """Quotes a client's own text for a message: printable, at most `limit` characters."""
     cut = text if len(text) <= limit else text[: limit - 1] + "…"

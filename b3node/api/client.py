@@ -14,8 +14,8 @@ from typing import Final, Protocol, Self, runtime_checkable
 
 from litestar.types import HTTPScope, Message, Receive, Send
 
+from b3node.errors import too_large
 from b3node.service.record import Disconnect
-from b3node.service.respond import too_large
 
 STALL_SECONDS: Final = 20.0
 """The longest time that one write waits for a client that does not read."""

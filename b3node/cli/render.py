@@ -17,8 +17,9 @@ from b3node.cli.prompt_report import document, summary
 from b3node.config import ConfigError, ModelConfig
 from b3node.contract.decode import decode_request
 from b3node.contract.request import Request
-from b3node.errors import Refusal
+from b3node.errors import Refusal, too_large
 from b3node.workers.messages import PrepareFailed, RequestRefused
+from b3node.workers.one_shot import ANSWER_SECONDS
 from b3node.workers.render_prompt import RenderedPrompt, RenderedToken, RenderOrder, render_prompt
 
 MAX_CONTEXT_TOKENS: Final = 1 << 20
@@ -79,22 +80,26 @@ def _rendered(body: bytes, name: str, config: ModelConfig) -> RenderedPrompt:
         config.path,
         config.ctx or MAX_CONTEXT_TOKENS,
         config.thinking,
-        _decoded(body, name),
+        _decoded(body, name, config.max_request_bytes),
         time.time(),
     )
     try:
         answer = render_prompt(order)
     except EOFError:
         raise click.ClickException("The process that prepares prompts died of this request.") from None
+    except TimeoutError:
+        raise click.ClickException(f"The request got no prompt within {ANSWER_SECONDS:.0f} s.") from None
     match answer:
         case RequestRefused(message=message) | PrepareFailed(reason=message):
             raise click.ClickException(message)
     return answer
 
 
-def _decoded(body: bytes, name: str) -> Request:
-    """Returns the request, decoded for the model of that name."""
+def _decoded(body: bytes, name: str, most_bytes: int) -> Request:
+    """Returns the request, decoded for the model of that name. Raises `click.ClickException`."""
     try:
+        if len(body) > most_bytes:
+            raise too_large(len(body), most_bytes)
         return decode_request(_named(body, name))
     except Refusal as refusal:
         raise click.ClickException(refusal.message) from None

@@ -24,9 +24,12 @@ class NodeCommand(click.Command):
     """A command that runs a node: its options come from `cli.options`, after processes were started ahead."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Starts processes for a command line that asks for more than help, then reads it."""
+        """Starts processes for a command line that asks for more than help, then reads it.
+
+        A shell that completes a word asks for nothing.
+        """
         with ExitStack() as stack:
-            if not {*ctx.help_option_names} & {*args}:
+            if not ctx.resilient_parsing and not {*ctx.help_option_names} & {*args}:
                 stack.enter_context(startup.prestart())
             rest = super().parse_args(ctx, args)
             ctx.call_on_close(stack.pop_all().close)  # a line that was refused ends them at once

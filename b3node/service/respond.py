@@ -23,7 +23,7 @@ from b3node.contract.events import Event
 from b3node.contract.refused import refuse_images
 from b3node.contract.request import FunctionTool, Request
 from b3node.engine.messages import Finished, Sampling, Token
-from b3node.errors import Refusal, busy
+from b3node.errors import Refusal, busy, too_large
 from b3node.events.fold import Fold
 from b3node.events.initial_response import begin
 from b3node.ids import new_response_id
@@ -171,11 +171,6 @@ def _note(record: Record, request: Request) -> None:
 def _check_size(size: int, limit: int) -> None:
     if size > limit:
         raise too_large(size, limit)
-
-
-def too_large(size: int, limit: int) -> Refusal:
-    """Returns the refusal of a body; `size` is its length, or as much of it as is known so far."""
-    return Refusal("payload_too_large", f"The request body has {size} bytes; at most {limit} are accepted.")
 
 
 def _output_processor(node: Node, record: Record, request: Request, prepared: Prepared) -> OutputProcessor:

@@ -60,6 +60,6 @@ RenderAnswer = RenderedPrompt | RequestRefused | PrepareFailed
 
 
 def render_prompt(order: RenderOrder) -> RenderAnswer:
-    """Returns the prompt, or the reason why there is none. Raises `EOFError` if the child died of it."""
+    """Returns the prompt, or the reason why there is none. Raises as `ask` does."""
     answer: RenderAnswer = ask(order, RenderAnswer)  # type: ignore[arg-type]  # a union
     return answer

@@ -102,6 +102,17 @@ def test_a_refusal_is_the_endpoints(body, words, model) -> None:
     assert words in result.output
 
 
+def test_a_body_that_the_node_would_not_take_is_refused(tmp_path, model) -> None:
+    """By the limit of the model, before a process is started for it."""
+    path = tmp_path / "node.toml"
+    path.write_text(f'max_request_bytes = 20\n[models.m]\npath = "{model}"\n')
+    options = ["-", "--config", str(path)]
+    result = CliRunner().invoke(render, options, input=json.dumps({"input": "A long story."}))
+
+    assert result.exit_code == 1
+    assert "Error: The request body has 26 bytes; at most 20 are accepted." in result.output
+
+
 def test_a_file_that_is_no_model_is_told_of(tmp_path) -> None:
     """As when it is served."""
     (tmp_path / "m.gguf").write_bytes(b"no")

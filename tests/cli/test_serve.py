@@ -282,6 +282,15 @@ def test_help_starts_no_process(asked: str) -> None:
     assert subprocess.run(program, capture_output=True, text=True, check=True).stdout.startswith("Usage:")
 
 
+def test_a_completed_word_starts_no_process() -> None:
+    """A shell asks for the options at each press of its key."""
+    program = [sys.executable, "-P", "-c", WATCHED]
+    asked = {"_B3NODE_COMPLETE": "bash_complete", "COMP_WORDS": "b3node serve --thr", "COMP_CWORD": "2"}
+    done = subprocess.run(program, env={**os.environ, **asked}, capture_output=True, text=True, check=False)
+
+    assert done.stdout == "plain,--threads\n"
+
+
 def test_a_command_line_that_cannot_be_read_leaves_no_process_behind() -> None:
     """Processes started ahead end with the command."""
     result = CliRunner().invoke(main, ["serve", "--ctx", "many"])
