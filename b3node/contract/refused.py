@@ -8,6 +8,7 @@ a name that is not in the table is refused too.
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Final
 
 from b3node.contract.image import images
@@ -25,6 +26,9 @@ _COUNT_CHARS: Final = 20
 
 _MAX_PATHS_PER_KIND: Final = (32, 8, 4, 2, 1)
 """Places of one kind that are named: the most that keeps the list short enough."""
+
+_MAX_KINDS: Final = MAX_LIST_CHARS // len("x; ") + 1
+"""Kinds that are looked at: so many never fit, however short they are."""
 
 _CHAT_NAMES: Final = {
     "messages": "input",
@@ -74,28 +78,29 @@ def _listed(entries: list[RefusedEntry]) -> str:
     places: dict[str, list[str]] = {}
     for entry in entries:
         places.setdefault(entry.label, []).append(entry.path)
+    first = list(islice(places.items(), _MAX_KINDS))
     for most in _MAX_PATHS_PER_KIND:
-        kinds = [_kind(label, paths, most) for label, paths in places.items()]
+        kinds = [_kind(label, paths, most) for label, paths in first]
         text = "; ".join(kinds)
         if len(text) <= MAX_LIST_CHARS:
             return text
-    return _cut(kinds)
+    return _cut(kinds, len(places))
 
 
 def _kind(label: str, paths: list[str], most: int) -> str:
     """Returns one kind of entry with its places; without them if its name has the place already."""
-    places = [path.removesuffix(".type") for path in paths]
+    places = [path.removesuffix(".type") for path in paths[:most]]
     if label.startswith(places[0]):
         return label
-    rest = f" and {len(places) - most} more" if len(places) > most else ""
-    return f"{label} ({', '.join(places[:most])}{rest})"
+    rest = f" and {len(paths) - most} more" if len(paths) > most else ""
+    return f"{label} ({', '.join(places)}{rest})"
 
 
-def _cut(kinds: list[str]) -> str:
-    """Returns as many of `kinds` as fit, and the number of the others."""
+def _cut(kinds: list[str], total: int) -> str:
+    """Returns as many of `kinds` as fit, and the number of the others of all `total`."""
     text = kinds[0]
     for position, kind in enumerate(kinds[1:], start=1):
         if len(text) + len(kind) > MAX_LIST_CHARS - _COUNT_CHARS:
-            return f"{text}; and {len(kinds) - position} more"
+            return f"{text}; and {total - position} more"
         text = f"{text}; {kind}"
     return text

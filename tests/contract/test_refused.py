@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 
 from b3node.contract import unsupported
 from b3node.contract.decode import decode_request
-from b3node.contract.refused import refusal_of, refuse_images, survey
+from b3node.contract.refused import MAX_LIST_CHARS, refusal_of, refuse_images, survey
 from b3node.contract.unsupported import RefusedEntry
 from b3node.errors import MAX_MESSAGE_CHARS, Refusal
 from tests.contract.bodies import CALL, FULL, KINDS, OUTPUT, PNG, SCHEMA, TOOL, USER, answer, encoded, refused
@@ -138,6 +138,18 @@ def test_kinds_beyond_the_message_are_counted() -> None:
     listed = refusal.message.count("unknown_parameter_")
     assert f"; and {100 - listed} more." in refusal.message
     assert len(refusal.message) <= MAX_MESSAGE_CHARS
+
+
+@pytest.mark.parametrize("count", [1, 60, 61, 62, 5000])
+def test_every_kind_is_listed_or_counted_however_short(count: int) -> None:
+    """Of kinds with one letter 60 fit; of more, as many as leave room for the number of the rest."""
+    entries = [RefusedEntry(chr(0x4E00 + i), chr(0x4E00 + i)) for i in range(count)]
+    listed = refusal_of(entries).message.removeprefix("Not supported on this node: ").removesuffix(".")
+    *kinds, last = listed.split("; ")
+    more = int(last.removeprefix("and ").removesuffix(" more")) if last.startswith("and ") else 1
+    assert len(kinds) + more == count
+    assert len(listed) <= MAX_LIST_CHARS
+    assert last.startswith("and ") == (count > 60)
 
 
 @pytest.mark.parametrize("name", ["\n", "a\r\nb", "\x1b[31m", "\u2028", "x" * 10_000, "<script>", "ключ"])
