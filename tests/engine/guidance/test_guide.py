@@ -10,17 +10,31 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from b3node.dialects.dialect import GENERIC, Calls, Dialect, JsonArguments, NamedBody, ObjectBody, Span
-from b3node.dialects.outline import MARK, Outline, Reading, Thinking
-from b3node.engine.guidance.guide import Guide
+from b3node.dialects.dialect import GENERIC, Calls, Dialect, ObjectBody, Span
+from b3node.dialects.outline import Outline, Reading, Thinking
 from b3node.engine.guidance.repetition import MIN_LOOP_TOKENS, MIN_REPEATS
-from b3node.engine.guidance.token_table import TokenTable
 from b3node.engine.messages import Sampling
 from b3node.engine.sampling.constrained import draw
 from b3node.engine.sampling.constraint import ConstraintError, ForcedText
 from b3node.engine.sampling.sampler import NoToken
 from b3node.parse.channels import Channels
-from tests.engine.fake_grammar import TextGrammar, everything, ids, new, spell, token_table
+from tests.engine.fake_grammar import everything, new, token_table
+from tests.engine.guidance.guides import (
+    ALL,
+    BODY,
+    MARKED,
+    PLAIN,
+    TAGGED,
+    TEXTS,
+    THOUGHT,
+    TOKEN_TABLE,
+    allowed,
+    forced,
+    guide,
+    outline,
+    thinking,
+    write,
+)
 from tests.engine.sampling.test_constrained import chi_square
 from tests.zoo.vocabulary import (
     END_THINK,
@@ -35,86 +49,7 @@ from tests.zoo.vocabulary import (
     base,
 )
 
-THOUGHT = Span("<think>", "</think>")
-TAGGED = Calls(ObjectBody(), open=("<tool_call>",), close="</tool_call>")
-PLAIN = Dialect(thinking=THOUGHT, calls=TAGGED)
-ALL = ("<think>", "</think>", "<tool_call>", "</tool_call>")
-MARKED = {text: MARK + text.encode() for text in ALL}
-BODY = b'{"name": "f"}'
-TEXTS = (BODY, b"\n" + BODY + b"\n")
-TOKEN_TABLE = token_table(
-    *("<think", "<tool_call", "k>", "l>", ">\n", ">\n\n", ">{", '>{"name"', ">x"),
-    *('<tool_call>{"', "a<tool_call>{", "a<tool_call>x"),
-)
-
-
-def thinking(budget: int = 1000, closing: bytes = b"</think>", lex: TokenTable = TOKEN_TABLE) -> Thinking:
-    return Thinking(budget, array("i", spell(lex, closing)).tobytes())
-
-
-def outline(
-    dialect: Dialect = PLAIN,
-    specials: abc.Sequence[str] = (),
-    *,
-    bound: Thinking | None = None,
-    triggered: bool = False,
-    must: bool = False,
-    **reading: object,
-) -> Outline:
-    """An outline whose special tokens are those of the base vocabulary."""
-    return Outline(
-        Reading(dialect, calls=dialect.calls is not None, specials=tuple(specials), **reading),  # type: ignore[arg-type]
-        triggered=triggered,
-        thinking=bound,
-        specials=tuple(base().id(text) for text in specials),
-        must=must,
-    )
-
-
-def guide(
-    outlined: Outline,
-    texts: abc.Sequence[bytes] | None = None,
-    lex: TokenTable = TOKEN_TABLE,
-    others: abc.Sequence[abc.Sequence[bytes]] = (),
-) -> Guide:
-    """A guide whose grammar is `texts`, and `others[k]` for calls in the spelling `also[k]`."""
-
-    def other(which: int) -> TextGrammar:
-        if which >= len(others):
-            raise ConstraintError("no such grammar")
-        return TextGrammar(lex, others[which])
-
-    return Guide(outlined, lex, None if texts is None else TextGrammar(lex, texts), other)
-
-
-def allowed(guided: Guide, lex: TokenTable = TOKEN_TABLE) -> set[int]:
-    return set(np.flatnonzero(guided.allows(everything(lex))).tolist())
-
-
-def write(guided: Guide, *parts: str | bytes | int, lex: TokenTable = TOKEN_TABLE) -> Guide:
-    """Goes on with tokens, and with texts byte by byte."""
-    for part in parts:
-        text = part.encode() if isinstance(part, str) else part
-        for token in [text] if isinstance(text, int) else spell(lex, text):
-            assert guided.allows(ids([token]))[0], (token, part)
-            guided.accept(token)
-    return guided
-
-
-def forced(guided: Guide, lex: TokenTable = TOKEN_TABLE) -> bytes:
-    """What is forced from here on, bounded; it is accepted."""
-    said = b""
-    while len(only := allowed(guided)) == 1:
-        (token,) = only
-        narrowed = guided.narrow()
-        assert narrowed is None or token in narrowed
-        guided.accept(token)
-        said += guided.marked.get(token) or lex.pieces[token]
-        assert len(said) < 1000
-    return said
-
-
-# ---------------------------------------------------------------------------------------------- forced text
+# ------------------------------------------------------------------------------------------------ forced text
 
 
 def test_text_is_forced_where_the_grammar_holds() -> None:
@@ -135,7 +70,7 @@ def test_nothing_is_forced_while_a_thought_may_begin_or_is_to_be_closed() -> Non
     assert write(guide(outline(PLAIN, ALL, bound=thinking(1)), [BODY]), THINK, "a").forced(64) == ForcedText()
 
 
-# ------------------------------------------------------------------------------------------------- free text
+# -------------------------------------------------------------------------------------------------- free text
 
 
 def test_control_tokens_are_refused_in_free_text_and_the_end_is_not() -> None:
@@ -296,178 +231,7 @@ def test_an_answer_has_to_follow_where_it_must() -> None:
     assert set(EOG) <= allowed(guide(outline(bound=thinking(), thinking=True)))
 
 
-# ----------------------------------------------------------------------------------------------------
-# triggers
-
-
-def test_a_grammar_holds_from_the_marker_of_a_call() -> None:
-    """Before it anything goes, behind it what the grammar takes, and the end where it is complete."""
-    guided = guide(outline(triggered=True), TEXTS)
-
-    write(guided, "Let me see. a < b <tool", " call> or <think>hm</think>")
-    write(guided, " <tool_call>")
-
-    assert allowed(guided) == {ord("\n"), ord("{"), base().id('{"')}
-    assert allowed(write(guided, BODY)) == set(EOG)
-
-
-def test_special_tokens_trigger_where_the_dialect_has_them() -> None:
-    """Then the same letters are text."""
-    guided = guide(outline(PLAIN, ALL, triggered=True), TEXTS)
-
-    write(guided, "<tool_call>", "x")
-    write(guided, TOOL_CALL)
-
-    assert allowed(guided) == {ord("\n"), ord("{"), base().id('{"')}
-
-
-def test_a_token_with_bytes_behind_the_marker_needs_the_grammar() -> None:
-    """It may complete the marker where the grammar begins with those bytes, and then they are read
-    already.
-    """
-    guided = write(guide(outline(triggered=True), TEXTS), "<tool_cal")
-    good = set(new(TOKEN_TABLE, "l>"))
-    late = {
-        token: TOKEN_TABLE.pieces[token] for token in new(TOKEN_TABLE, ">{", '>{"name"', ">\n", ">\n\n", ">x")
-    }
-
-    assert good <= allowed(guided)
-    write(guided, "l")
-    assert allowed(guided) & late.keys() == set(new(TOKEN_TABLE, ">{", '>{"name"', ">\n"))
-    refused = guided.refused()
-    assert refused is not None
-    assert set(refused.tolist()) & late.keys() == set(new(TOKEN_TABLE, ">\n\n", ">x"))
-    write(guided, *new(TOKEN_TABLE, '>{"name"'))
-    assert allowed(guided) == {ord(":")}
-
-
-def test_a_token_with_all_of_the_marker_in_it_needs_the_grammar_too() -> None:
-    """At any place, at its beginning or in its middle."""
-    guided = guide(outline(triggered=True), TEXTS)
-    tokens = new(TOKEN_TABLE, '<tool_call>{"', "a<tool_call>{", "a<tool_call>x")
-
-    assert allowed(guided) & set(tokens) == set(tokens[:2])
-    write(guided, tokens[1])
-    assert allowed(guided) == {ord('"')}
-
-
-def test_other_tokens_stay_free_while_a_marker_is_written() -> None:
-    """Only what would complete it is asked about."""
-    guided = write(guide(outline(triggered=True), TEXTS), "<tool_call")
-    free = set(everything(TOKEN_TABLE).tolist()) - {
-        0xFF,
-        IM_START,
-        THINK,
-        END_THINK,
-        TOOL_CALL,
-        END_TOOL_CALL,
-    }
-
-    assert allowed(guided) == free - {*new(TOKEN_TABLE, ">\n\n", ">x", "a<tool_call>x")}
-
-
-@pytest.mark.parametrize("text", ["<think>we may <tool_call>", "`<tool_call>", "```\n<tool_call>"])
-def test_markers_that_mean_nothing_trigger_nothing(text) -> None:
-    """In thoughts and in code a call's marker is text, and the tokens that complete it are free."""
-    guided = write(guide(outline(triggered=True, bound=thinking()), TEXTS), text[:-1])
-    assert {*new(TOKEN_TABLE, ">x", ">{")} <= allowed(guided)
-
-    assert len(allowed(write(guided, ">"))) > 200
-
-
-def test_a_thought_before_a_call() -> None:
-    """The marker counts again when the thought is over."""
-    guided = guide(outline(triggered=True, thinking=True, bound=thinking()), TEXTS)
-
-    write(guided, "a <tool_call> it is</think>\n<tool_call>")
-
-    assert allowed(guided) == {ord("\n"), ord("{"), base().id('{"')}
-
-
-def test_a_call_in_another_spelling_goes_on_in_it() -> None:
-    """Each has a grammar of its own; bytes behind a marker are held to the one that belongs to it."""
-    lex = token_table("]f", "]g", ">{", ">f", "x[TALK]", "x[TALK]f", "x[TALK]{")
-    also = tuple(Calls(NamedBody((), JsonArguments()), open=(marker,)) for marker in ("[CALL]", "[TALK]"))
-    outlined = outline(Dialect(calls=TAGGED, also=also), triggered=True)
-    others = [[b"g{}"], [b"f()"]]
-
-    for marker, good, bad, rest in (
-        ("<tool_call>", ">{", ">f", BODY[1:]),
-        ("[CALL]", "]g", "]f", b"{}"),
-        ("[TALK]", "]f", "]g", b"()"),
-    ):
-        whole = write(guide(outlined, [BODY], lex, others), "Hm. ", marker, lex=lex)
-        assert len(allowed(whole, lex)) <= 2
-        cut = write(guide(outlined, [BODY], lex, others), "Hm. ", marker[:-1], lex=lex)
-        assert allowed(cut, lex) & set(new(lex, good, bad)) == set(new(lex, good))
-        assert allowed(write(cut, *new(lex, good), rest, lex=lex), lex) == set(EOG)
-    one = guide(outlined, [BODY], lex, others)
-    assert allowed(one, lex) & set(new(lex, "x[TALK]", "x[TALK]f", "x[TALK]{")) == set(
-        new(lex, "x[TALK]", "x[TALK]f")
-    )
-
-
-def test_a_call_in_a_spelling_without_a_grammar_ends() -> None:
-    """It never becomes free text."""
-    other = Calls(NamedBody((), JsonArguments()), open=("[CALL]",))
-    guided = guide(outline(Dialect(calls=TAGGED, also=(other,)), triggered=True), TEXTS)
-
-    assert not allowed(write(guided, "[CALL]"))
-
-
-BARE = Dialect(thinking=THOUGHT, calls=Calls(ObjectBody(), bare=True))
-BARE_TEXTS = [
-    start + name
-    for start in (b'{"name": "', b'{ "name":"', b'{"type": "function", "name": "')
-    for name in (b'f"}', b'go"}')
-]
-
-
-def test_a_bare_call_is_held_to_the_grammar_from_its_name_on() -> None:
-    """However its beginning is spelled; before it everything may be written, behind it what the grammar
-    takes.
-    """
-    lex = token_table('"f', '"go', '"x', ' "f', ' "x', '{"name":"x', '{"name":"f', 'n "quoted" word')
-    free = set(new(lex, '"f', '"go', '"x', ' "f', ' "x', 'n "quoted" word'))
-    for begun in ("{", '{"na', '{"name"', "{ ", '{"type": "function", '):
-        guided = write(guide(outline(BARE, triggered=True), BARE_TEXTS, lex), begun, lex=lex)
-        assert free <= allowed(guided, lex)
-        assert guided.refused() is None
-    start = guide(outline(BARE, triggered=True), BARE_TEXTS, lex)
-    assert allowed(start, lex) & set(new(lex, '{"name":"x', '{"name":"f')) == set()
-
-    spaced = write(guide(outline(BARE, triggered=True), BARE_TEXTS, lex), '{"name":', lex=lex)
-    assert allowed(spaced, lex) & free == set(new(lex, ' "f', 'n "quoted" word'))
-    tight = write(guide(outline(BARE, triggered=True), BARE_TEXTS, lex), '{ "name":', lex=lex)
-    assert allowed(tight, lex) & free == set(new(lex, '"f', '"go', 'n "quoted" word'))
-    assert allowed(write(tight, *new(lex, '"go'), lex=lex), lex) == {ord('"')}
-    typed = write(
-        guide(outline(BARE, triggered=True), BARE_TEXTS, lex), '{"type": "function", "name": ', lex=lex
-    )
-    assert allowed(write(typed, '"', lex=lex), lex) == {ord("f"), ord("g")}
-
-
-def test_what_is_no_bare_call_is_free() -> None:
-    """Once the answer is text, or the object is another one, nothing is tried any longer."""
-    for text in ("Look: ", '{"nom', "<think>", '["'):
-        guided = write(guide(outline(BARE, triggered=True, bound=thinking()), BARE_TEXTS), text)
-        assert guided.refused() is not None
-        assert len(allowed(write(guided, '{"name": "x'))) > 200
-
-
-def test_markers_of_a_section_trigger_at_their_end() -> None:
-    """White space between a section's marker and a call's is the model's."""
-    spelled = Calls(ObjectBody(), section=Span("<tool_call>", "</tool_call>"), open=("CALL ",))
-    for between in (b"", b"\n"):
-        guided = guide(outline(Dialect(calls=spelled), ["<tool_call>"], triggered=True), [b" " + BODY, BODY])
-        write(guided, TOOL_CALL, between)
-        assert len(allowed(guided)) > 200
-        write(guided, "CALL")
-        assert allowed(guided) == {ord(" "), ord("{"), base().id('{"')}
-
-
-# ------------------------------------------------------------------------------------- grammars of whole
-# answers
+# ---------------------------------------------------------------------------------- grammars of whole answers
 
 
 def test_a_grammar_without_a_thought_holds_at_once() -> None:
@@ -551,8 +315,7 @@ def test_where_the_grammar_allows_nothing_the_answer_ends() -> None:
         assert draw(row, guided, Sampling(temperature, 1.0, seed=0), random.Random(1)) == NoToken.DEAD_END
 
 
-# ----------------------------------------------------------------------------------------------------
-# mistakes
+# --------------------------------------------------------------------------------------------------- mistakes
 
 
 @pytest.mark.parametrize(
@@ -586,8 +349,7 @@ def test_a_refused_token_is_not_accepted() -> None:
             guided.accept(IM_START)
 
 
-# ---------------------------------------------------------------------------------------------------
-# properties
+# ------------------------------------------------------------------------------------------------- properties
 
 DIALECTS = {
     "plain": (PLAIN, ()),
