@@ -39,8 +39,7 @@ from b3node.llama.threads import CpuMonitor, ThreadCount
 _STATUS_FULL: Final = 1
 """`llama_decode`: no room in the cache; nothing was changed."""
 _WHOLE, _PARTIAL = 0, 1
-"""llama_state_seq flags: all of a sequence, or only the parts outside its cells (recurrent state, windows).
-llama_state_seq flags: all of a sequence, or only the parts outside its cells (recurrent state, windows)."""
+"""llama_state_seq flags: all of a sequence, or only its state beside the cells (recurrent, windows)."""
 _KV_TYPES: Final[dict[KvType, int]] = {
     "f16": lib.GGML_TYPE_F16,
     "f32": lib.GGML_TYPE_F32,

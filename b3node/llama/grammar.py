@@ -48,8 +48,7 @@ MAX_CACHED: Final = 64
 MAX_CACHED_BYTES: Final = 64 * 1024 * 1024
 """Bytes that the cached grammars are estimated to take."""
 PARSER_STACK_BYTES: Final = 256 * 1024 * 1024
-"""Stack of the parsing thread: 200,000 nested groups were parsed on it. Address space only, until it is used.
-Stack of the parsing thread: 200,000 nested groups were parsed on it. Address space only, until it is used."""
+"""Stack of the parsing thread, on which 200,000 nested groups were parsed; address space until it is used."""
 
 _NEGATED: Final = "[^"
 

@@ -22,9 +22,9 @@ _NONE: Final = ctypes.c_ulong(0)
 
 @contextmanager
 def small_pages() -> Iterator[None]:
-    """Makes newly touched memory come in small pages while the context is open (Linux.
+    """Makes newly touched memory come in small pages while the context is open, on Linux.
 
-    No effect elsewhere).
+    Elsewhere it changes nothing.
     """
     changes = sys.platform == "linux" and not _prctl(_GET_THP_DISABLE, 0)
     if changes:

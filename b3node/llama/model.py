@@ -195,11 +195,10 @@ def _load(path: str, gpu_layers: int | None, progress: Callable[[float], None]) 
 
 
 def _load_mode(path: Path, gpu_layers: int | None) -> int:
-    """Returns the mode of loading: into own memory, if a CPU computes and there is room.
+    """Returns how weights are loaded: as llama.cpp chooses (it maps the file), or into memory of their own.
 
-    Else as a mapped file.
-
-    A file's pages are small ones, and a step reads them all (see `workers.tunables`).
+    The latter if a CPU computes and there is room: a file's pages are small ones, and a step reads them all
+    (see `workers.tunables`).
     """
     fits = path.stat().st_size <= free_memory() // _FREE_MEMORY_SHARE
     return int(lib.LLAMA_LOAD_MODE_NONE if gpu_layers == 0 and fits else lib.LLAMA_LOAD_MODE_AUTO)

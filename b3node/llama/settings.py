@@ -180,10 +180,7 @@ def usable_cores(system: Path = _SYSTEM) -> int:
 
 
 def _core_of(cpu: int, system: Path) -> str:
-    """Returns a name for the physical core that a logical CPU belongs to (Linux.
-
-    Else the CPU's own number).
-    """
+    """Returns a name for the physical core of a logical CPU; where Linux tells none, the CPU's number."""
     try:
         siblings = system / f"devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"
         return siblings.read_text("ascii").strip()

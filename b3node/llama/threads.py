@@ -74,8 +74,7 @@ class CpuMonitor:
         self._cpus = {f"cpu{number}" for number in os.sched_getaffinity(0)}
         self._tick = os.sysconf("SC_CLK_TCK")
         self._since: _CpuTimes | None = self._reading()
-        """Beginning of the time that counts; None while this process rests. Moved by the length of each rest.
-        Beginning of the time that counts; None while this process rests. Moved by the length of each rest."""
+        """Beginning of the time that counts, moved by the length of each rest; None during a rest."""
         self._carried = _CpuTimes(0.0, 0.0, 0.0)
         """Counted since the last measurement, before the rest."""
 

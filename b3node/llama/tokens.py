@@ -70,8 +70,7 @@ class GrammarTokens:
             self.room.ctypes.data_as(ctypes.POINTER(lib.llama_token_data)), 0, -1, False
         )
         self.one: Final = lib.llama_token_data()
-        """The same for one token, which numpy would take longer to write than llama.cpp takes to ask about.
-        The same for one token, which numpy would take longer to write than llama.cpp takes to ask about."""
+        """The same for one token: numpy would take longer to write it than llama.cpp to answer."""
         self.candidate: Final = ctypes.byref(
             lib.llama_token_data_array(ctypes.pointer(self.one), 1, -1, False)
         )

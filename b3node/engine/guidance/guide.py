@@ -59,8 +59,7 @@ class GrammarStart(NamedTuple):
     """Place where a grammar begins, inside a token."""
 
     spelling: int | None
-    """The place of the call's spelling in `Dialect.also`; None for the one that the model is asked to write.
-    The place of the call's spelling in `Dialect.also`; None for the one that the model is asked to write."""
+    """Place of the call's spelling in `Dialect.also`; None for the one that the model is asked to write."""
     rest: bytes
     """The bytes of the token that belong to the grammar."""
 
@@ -222,10 +221,7 @@ class Guide:
     # -- where the grammar begins ----------------------------------------------------------------------
 
     def _thinking_opener(self) -> bytes:
-        """Returns the bytes with which the model begins to think.
-
-        B"" if there are none or thinking has no budget.
-        """
+        """Returns the bytes with which the model begins to think; none if thinking has no budget."""
         reading = self._outline.reading
         if self._budget is None or reading.dialect.thinking is None:
             return b""

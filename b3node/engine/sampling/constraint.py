@@ -89,8 +89,7 @@ class Grammar(Constraint, Protocol):
 
 
 Constrain = Callable[[str], Grammar]
-"""Parses a grammar (GBNF, start symbol `root`) into a constraint at its beginning; raises `ConstraintError`.
-Parses a grammar (GBNF, start symbol `root`) into a constraint at its beginning; raises `ConstraintError`."""
+"""Parses GBNF (start symbol `root`) into a constraint at its beginning; raises `ConstraintError`."""
 
 
 def unable(grammar: str) -> Grammar:

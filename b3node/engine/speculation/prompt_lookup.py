@@ -89,9 +89,7 @@ class PromptLookup:
 
 
 class _Pairs:
-    """Index of the places of each two consecutive tokens.
-
-    Of the initial tokens the last ones, and of all later ones.
+    """Index of the places of each two consecutive tokens: the last ones of a prompt, and all later ones.
 
     Searching the tokens themselves costs a step of one small stream 0.03 ms. The index takes some 150 bytes a
     token.
