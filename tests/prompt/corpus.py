@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from b3node.contract.decode import decode_request
 from b3node.contract.image import images
 from b3node.contract.request import Request
 from b3node.prompt.probe.capabilities import probe
+from b3node.prompt.probe.dialect import Learned, learn
 from b3node.prompt.template.capabilities import TemplateCapabilities
 from b3node.prompt.template.chat_template import ChatTemplate
 from tests.zoo.templates import CHATML, TOOLS
@@ -40,6 +43,24 @@ def compiled(name: str) -> tuple[ChatTemplate, TemplateCapabilities]:
     """Returns a template, compiled, and its capabilities."""
     template = ChatTemplate(source(name), bos="<s>", eos="</s>")
     return template, probe(template)
+
+
+@cache
+def learned(name: str) -> Learned:
+    """Returns the findings about a template's model."""
+    return learn(*compiled(name))
+
+
+def assert_as_reviewed(golden: Path, describe: Callable[[str], str]) -> None:
+    """Asserts that what is said of each template is what a person last read; `B3NODE_GOLDEN=write` writes it
+    anew. Skips without the shared templates, of which the golden file tells.
+    """
+    if len(ALL) < 10:
+        pytest.skip("the shared templates are not here")
+    table = "\n\n".join(describe(str(name)) for name in ALL) + "\n"
+    if os.environ.get("B3NODE_GOLDEN") == "write":
+        golden.write_text(table, "utf-8")
+    assert table == golden.read_text("utf-8")
 
 
 def markers_in(name: str) -> tuple[str, ...]:

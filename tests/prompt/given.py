@@ -12,7 +12,6 @@ from typing import Any
 from msgspec.structs import replace
 
 from b3node.contract.request import Effort
-from b3node.prompt.probe.dialect import Learned, learn
 from b3node.prompt.template.chat_template import ChatTemplate
 from b3node.prompt.template.conversation import Conversation
 from b3node.prompt.template.messages import messages, tools
@@ -20,7 +19,7 @@ from b3node.prompt.template.reasoning_variables import reasoning_variables
 from b3node.prompt.template.render import render
 from b3node.prompt.template.sandbox import Sandbox, to_json
 from b3node.prompt.tokens.provenance import plain
-from tests.prompt.corpus import compiled, source
+from tests.prompt.corpus import compiled, learned, source
 
 NOW = datetime(2026, 11, 9, 8, 5, tzinfo=UTC)
 LIMIT = 4_000_000
@@ -62,17 +61,12 @@ class Written:
 def write(name: str, conversation: Conversation, effort: Effort | None) -> Written:
     """Returns a conversation as the template of that name writes it."""
     template, capabilities = compiled(name)
-    learned = learn_once(name)
+    found = learned(name)
     recorder = Recorder(template)
     told = reasoning_variables(effort, source(name))
-    capabilities = replace(capabilities, tools=capabilities.tools and not learned.explain_calls)
-    text = render(conversation, recorder, capabilities, told, NOW, LIMIT, learned.calls)  # type: ignore[arg-type]  # like one
+    capabilities = replace(capabilities, tools=capabilities.tools and not found.explain_calls)
+    text = render(conversation, recorder, capabilities, told, NOW, LIMIT, found.calls)  # type: ignore[arg-type]  # like one
     return Written(text, recorder.given)
-
-
-@cache
-def learn_once(name: str) -> Learned:
-    return learn(*compiled(name))
 
 
 def written_plainly(name: str, given: dict[str, Any]) -> str:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
 from b3node.prompt.ending import PromptEnd, end_prompt
 from b3node.prompt.probe.samples import Samples
-from tests.prompt.corpus import ALL, compiled
-from tests.prompt.probe.test_dialect import learned
+from tests.prompt.corpus import ALL, assert_as_reviewed, compiled, learned
 
 GOLDEN = Path(__file__).parent / "golden" / "endings.txt"
 KINDS = (("off", "none", False), ("on", "high", False), ("on, with a grammar", "high", True))
@@ -33,13 +31,8 @@ def described(name: str) -> str:
 
 
 def test_the_ends_of_prompts_are_known() -> None:
-    """A golden file for people; `B3NODE_GOLDEN=write` writes it anew."""
-    if len(ALL) < 10:
-        pytest.skip("the shared templates are not here")
-    table = "\n\n".join(described(str(name)) for name in ALL) + "\n"
-    if os.environ.get("B3NODE_GOLDEN") == "write":
-        GOLDEN.write_text(table, "utf-8")
-    assert table == GOLDEN.read_text("utf-8")
+    """A golden file for people: how each template ends a prompt for each effort."""
+    assert_as_reviewed(GOLDEN, described)
 
 
 @pytest.mark.parametrize("name", ALL)

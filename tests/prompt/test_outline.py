@@ -17,10 +17,9 @@ from b3node.prompt.outline import literals
 from b3node.prompt.prepare import Preparer
 from b3node.prompt.prepared import Prepared
 from b3node.prompt.template.chat_template import CHATML
-from tests.prompt.corpus import ALL, compiled, source
+from tests.prompt.corpus import ALL, compiled, learned, source
 from tests.prompt.fakes import FakeVocabulary, special_tokens
 from tests.prompt.histories import BARE, WEATHER, request, user
-from tests.prompt.probe.test_dialect import learned
 from tests.zoo.templates import TOOLS
 
 NOW = datetime(2026, 11, 29, 12, tzinfo=UTC)

@@ -13,8 +13,8 @@ from b3node.prompt.template.call_writer import write_calls
 from b3node.prompt.template.conversation import AssistantTurn, Conversation, ToolCall, ToolTurn, UserTurn
 from b3node.prompt.template.reasoning_variables import enables_thinking
 from b3node.prompt.tokens.provenance import plain
-from tests.prompt.corpus import ALL
-from tests.prompt.given import learn_once, write
+from tests.prompt.corpus import ALL, learned
+from tests.prompt.given import write
 
 TOOL = FunctionTool("look_up", "About.", {"type": "object", "properties": {"what": {"type": "string"}}})
 CALL = ToolCall("call00001", "look_up", {"what": "fjord"})
@@ -24,7 +24,7 @@ ASKED = Conversation("System.", (UserTurn((TextPart("Question?"),)),), (TOOL,))
 def prompt(name, conversation, effort) -> str:
     """A prompt as it is submitted."""
     rendered = write(name, conversation, effort).text
-    end = end_prompt(rendered, learn_once(name), thinks=enables_thinking(effort), grammar=False, calls=False)
+    end = end_prompt(rendered, learned(name), thinks=enables_thinking(effort), grammar=False, calls=False)
     return plain(end.rendered)
 
 
@@ -57,7 +57,7 @@ CHANGED_UNTHINKING = CHANGED | frozenset(
 @pytest.mark.parametrize("name", ALL)
 def test_a_round_of_calls_goes_on_from_the_prompt(name, effort, changed) -> None:
     """With its thinking, if any; the templates that change the text the model has read are known."""
-    thinking = "Thought." if effort == "high" and learn_once(name).thinking else ""
+    thinking = "Thought." if effort == "high" and learned(name).thinking else ""
     before = prompt(name, ASKED, effort)
     said = AssistantTurn("", thinking, (CALL,))
     after = prompt(name, going_on(said, ToolTurn(CALL.id, "look_up", "r")), effort)
@@ -71,10 +71,10 @@ def test_a_round_of_calls_goes_on_from_the_prompt(name, effort, changed) -> None
 def test_a_replayed_round_equals_the_models_text(name) -> None:
     """Character for character up to the end of its calls, without the white space between their parts."""
     try:
-        learned = learn_once(name)
+        found = learned(name)
     except FileNotFoundError:
         pytest.skip("the shared templates are not here")
-    form = learned.thinking
+    form = found.thinking
     assert form
     before = prompt(name, ASKED, "high")
     opened = before.rstrip().endswith(form.span.open)
@@ -84,4 +84,4 @@ def test_a_replayed_round_equals_the_models_text(name) -> None:
     wrote = after.removeprefix(before).lstrip()
 
     assert wrote.startswith(thinking)
-    assert wrote.removeprefix(thinking).lstrip().startswith(write_calls([CALL], learned.calls).strip())
+    assert wrote.removeprefix(thinking).lstrip().startswith(write_calls([CALL], found.calls).strip())

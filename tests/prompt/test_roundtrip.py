@@ -29,8 +29,7 @@ from b3node.prompt.probe.literals import common_head, markers
 from b3node.prompt.probe.samples import ANSWER, KEY, NAME, THINKING, VALUE, Samples
 from b3node.prompt.template.call_writer import write_calls
 from b3node.prompt.template.conversation import ToolCall
-from tests.prompt.corpus import ALL, compiled
-from tests.prompt.probe.test_dialect import learned
+from tests.prompt.corpus import ALL, compiled, learned
 
 ENDS = (
     "<|im_end|>", "<|eot_id|>", "<|eom_id|>", "</s>", "<|end_of_msg|>", "<|end_of_text|>", "<turn|>", "<|eot|>",

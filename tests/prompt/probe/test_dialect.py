@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -13,22 +11,16 @@ from hypothesis import given, settings, strategies as st
 
 from b3node.dialects.dialect import GENERIC, Span
 from b3node.prompt.probe.capabilities import probe
-from b3node.prompt.probe.dialect import Learned, learn, with_tags
+from b3node.prompt.probe.dialect import learn, with_tags
 from b3node.prompt.probe.literals import split_literal
 from b3node.prompt.probe.samples import KEY, NAME, Samples
 from b3node.prompt.template.call_writer import write_calls
 from b3node.prompt.template.chat_template import ChatTemplate
 from b3node.prompt.template.conversation import ToolCall
-from tests.prompt.corpus import ALL, compiled
+from tests.prompt.corpus import ALL, assert_as_reviewed, compiled, learned
 from tests.zoo.templates import CHATML, TOOLS
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "dialects.txt"
-
-
-@cache
-def learned(name: str) -> Learned:
-    """The dialect of a template of the corpus."""
-    return learn(*compiled(name))
 
 
 def described(name: str) -> str:
@@ -53,12 +45,7 @@ def described(name: str) -> str:
 
 def test_dialects_are_known() -> None:
     """A golden file for people: each family's thinking, text and calls, as its template spells them."""
-    if len(ALL) < 10:
-        pytest.skip("the shared templates are not here")
-    table = "\n\n".join(described(str(name)) for name in ALL) + "\n"
-    if os.environ.get("B3NODE_GOLDEN") == "write":
-        GOLDEN.write_text(table, "utf-8")
-    assert table == GOLDEN.read_text("utf-8")
+    assert_as_reviewed(GOLDEN, described)
 
 
 @pytest.mark.parametrize("name", ALL)
