@@ -44,8 +44,9 @@ class Chunker:
         """Returns the chunks of streams, then of prompts in order of admission, within the allowance.
 
         An image is one chunk, also where it is larger than the rest of the allowance. A stream computes one
-        token, and of its known tokens after that as many as fit: no more than half of the allowance while a
-        prompt waits. While none does, it also computes a draft if `free` cells are left.
+        token, and of its known tokens after that as many as fit. While a prompt waits, those of all streams
+        take no more than half of the allowance, and leave room for the image with which the first prompt goes
+        on. While none does, a stream also computes a draft if `free` cells are left.
 
         Args:
             running: the running sequences by slot.
@@ -55,19 +56,22 @@ class Chunker:
         prompts: list[tuple[int, Sequence]] = []
         for each in running.items():
             (streams if each[1].answering else prompts).append(each)
-        room = min(self._token_budget.allowance(streams=len(streams)), self._limits.batch - len(streams))
+        left = self._limits.batch - len(streams)
+        room = min(self._token_budget.allowance(streams=len(streams)), left)
         room = max(min(room, self._windows.prompt_room(running.values(), len(streams))), 0)
-        kept = room // 2 if prompts else 0
+        ahead = max(min(room // 2, left - prompts[0][1].next_image_cells), 0) if prompts else room
         chunks = []
         for slot, sequence in streams:
-            chunks.append(self._chunk(slot, sequence, room - kept + 1))
-            room -= len(chunks[-1].tokens) - 1
+            chunks.append(self._chunk(slot, sequence, ahead + 1))
+            ahead -= len(chunks[-1].tokens) - 1
+        wanted = sum(len(chunk.tokens) for chunk in chunks)
+        room -= wanted - len(streams)
         for slot, sequence in prompts:
-            if room > 0 and self._fits_image(sequence, chunks):
+            if room > 0 and wanted + sequence.next_image_cells <= self._limits.batch:
                 chunks.append(self._chunk(slot, sequence, room))
                 room -= len(chunks[-1].tokens)
+                wanted += len(chunks[-1].tokens)
         if streams and not prompts:
-            wanted = sum(len(chunk.tokens) for chunk in chunks)
             room = min(room, free - wanted, self._limits.slots - len(streams))
             return list(self._with_drafts(running, chunks, room))
         return chunks
@@ -115,11 +119,6 @@ class Chunker:
             size = min([size, *(cell - start for cell in sequence.images if cell > start)])
         tokens = sequence.known[start : start + size]
         return Chunk(slot, start, tokens, logits=size == sequence.pending)
-
-    def _fits_image(self, sequence: Sequence, chunks: list[Chunk]) -> bool:
-        """Returns whether the batch has room next to `chunks` for the next image of a sequence, if any."""
-        image = sequence.images.get(sequence.computed)
-        return image is None or image.cells <= self._limits.batch - sum(len(chunk.tokens) for chunk in chunks)
 
     def _to_next_checkpoint(self, sequence: Sequence) -> int:
         """Returns the tokens up to the next place where the state is to be copied: a chunk must end there."""

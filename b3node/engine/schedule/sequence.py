@@ -103,6 +103,12 @@ class Sequence:
         return len(self.known) - self.computed
 
     @property
+    def next_image_cells(self) -> int:
+        """Cells of the image that is computed next; 0 before text."""
+        image = self.images.get(self.computed)
+        return 0 if image is None else image.cells
+
+    @property
     def answering(self) -> bool:
         """Whether its prompt is computed but for the last token: its next step generates."""
         return self.computed >= self.prompt - 1

@@ -411,6 +411,23 @@ def test_an_image_is_one_chunk_and_part_of_the_prefix() -> None:
     assert rig.text[2] == said([*range(30), DOG, 5], 4)
 
 
+def test_the_largest_image_is_computed_next_to_streams_with_forced_text() -> None:
+    """Streams that have forced tokens in every step leave room for the image of the first prompt."""
+    image = ImageSpan(b"cat", 4, 20)
+    rig = Rig(batch=24, parallel=4, cells=1024, n_ctx=256, image_cells=20, dictating=True, price=1.0)
+    streams = range(3)
+    rig.step(*(submit(n, [n, n + 1, 5], max_tokens=200, grammar="1 4") for n in streams))
+    rig.step(submit(9, [1, 2, image, 3], max_tokens=3))
+
+    for _ in range(3):
+        rig.step()
+
+    assert rig.text[9]
+    assert not rig.finished.keys() & set(streams)
+    rig.drain()
+    assert rig.text[9] == said([1, 2, image, 3], 3)
+
+
 def test_another_image_is_another_prefix() -> None:
     """Prompts part where their images differ, also if these are of one size."""
     rig = Rig(image_cells=12)
