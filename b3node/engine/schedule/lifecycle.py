@@ -64,15 +64,19 @@ class Lifecycle:
         self._slots.release(slot, save=True)
         self._put_back(sequence)
 
-    def recompute(self, broken: list[Sequence]) -> None:
+    def recompute(self, broken: list[Sequence], *, alone: bool) -> None:
         """Wipes the cache and computes all running sequences again, after an overflow or a failed step.
 
-        Which of the `broken` sequences caused it is not known. Numbers that overflowed stay in cells, freed
-        ones too, and reach every sequence that computes over them. So all cells are wiped, and each broken
+        Which sequence of the step caused it is not known. Numbers that overflowed stay in cells, freed ones
+        too, and reach every sequence that computes over them. So all cells are wiped, and each broken
         sequence runs alone until it has drawn a token; one that breaks alone has failed.
+
+        Args:
+            broken: the sequences of the step whose numbers broke, or all of a failed step.
+            alone: whether only one sequence ran in the step.
         """
         running = self._slots.running
-        if len(running) == 1 and broken:
+        if alone and broken:
             self._report.finished(broken[0], "failed")
             running.clear()
         for sequence in reversed(running.values()):

@@ -234,6 +234,7 @@ class Scheduler:
             All that the front gets to know.
         """
         broken: list[Sequence] = []
+        alone = len(self.running) == 1
         prompt_tokens = 0
         for chunk in plan.chunks:
             sequence = self.running[chunk.slot]
@@ -244,14 +245,15 @@ class Scheduler:
                 broken.append(sequence)
         self.cache.total = max(self.cache.total, min(self.cache.used, self.limits.cells))  # seen to fit
         if broken:
-            self._lifecycle.recompute(broken)
+            self._lifecycle.recompute(broken, alone=alone)
         if not plan.copies:
             self._measured = MeasuredStep(prompt_tokens, plan.tokens - prompt_tokens, seconds)
         return self._step(seconds, prompt_tokens)
 
     def on_decode_error(self, plan: Plan) -> Step:
         """Takes in that the step failed half-way: nothing that the cache holds can be relied on."""
-        self._lifecycle.recompute([self.running[chunk.slot] for chunk in plan.chunks])
+        broken = [self.running[chunk.slot] for chunk in plan.chunks]
+        self._lifecycle.recompute(broken, alone=len(self.running) == 1)
         return self._step()
 
     def on_cache_full(self, plan: Plan) -> Step:

@@ -316,6 +316,27 @@ def test_an_overflow_costs_the_sequence_that_caused_it(monkeypatch) -> None:
     assert [rig.text[i] for i in range(3)] == [said(prompt, 12) for prompt in prompts]
 
 
+def test_an_overflow_next_to_a_sequence_that_ends_costs_no_request_anything(monkeypatch) -> None:
+    """A sequence has not broken a step alone if another one ended with that step."""
+    rig = Rig(price=1.0)
+    ending, broken = [p for p in ([i, i + 1] for i in range(80)) if EOG not in continuation(p, 12)][:2]
+    rig.step(submit(1, ending, max_tokens=2), submit(2, broken, max_tokens=12))
+    read = rig.backend.rows
+
+    def rows():
+        read_rows = read()
+        read_rows[1:] = np.nan
+        return read_rows
+
+    with monkeypatch.context() as patch:
+        patch.setattr(rig.backend, "rows", rows)
+        rig.step()
+    assert rig.finished[1].reason == "length"
+    rig.drain()
+
+    assert rig.text[2] == said(broken, 12)
+
+
 def test_cells_that_do_not_exist_end_no_request() -> None:
     """When the cache has fewer cells than counted, requests take turns instead of planning for ever."""
     rig = Rig(cells=100, n_ctx=60, parallel=4)
