@@ -141,8 +141,6 @@ class Step(msgspec.Struct, frozen=True, tag="step", array_like=True):
     """Cells of running and kept sequences after the step."""
     prompt_tokens: int = 0
     """Prompt tokens that the step computed."""
-    cached_tokens: int = 0
-    """Prompt tokens that the prefix cache served to the sequences that started."""
 
 
 FromEngine = Loading | Ready | LoadFailed | Step

@@ -121,9 +121,6 @@ class Plan(msgspec.Struct, frozen=True):
     moves: tuple[Move, ...] = ()
     chunks: tuple[Chunk, ...] = ()
 
-    def __bool__(self) -> bool:
-        return bool(self.moves or self.chunks)
-
     @property
     def tokens(self) -> int:
         """Positions that this step computes."""

@@ -231,7 +231,7 @@ class EngineClient:
     def _step(self, step: Step) -> None:
         self._last_step = step
         self._prompt_tokens += step.prompt_tokens
-        self._cached_tokens += step.cached_tokens
+        self._cached_tokens += sum([started.cached_tokens for started in step.started])
         now = time.monotonic()
         if step.tokens:
             self._last_token = now

@@ -7,7 +7,7 @@ from array import array
 from b3node.engine.guidance.jump_forward import JumpForward
 from b3node.engine.limits import EngineLimits
 from b3node.engine.loop import Loop
-from b3node.engine.messages import Finished, Sampling, Started, Submit
+from b3node.engine.messages import Finished, Sampling, Started, Step, Submit
 from b3node.engine.schedule.scheduler import Scheduler
 from b3node.engine.schedule.token_budget import TokenBudget
 from b3node.spans import ImageSpan, TextSpan
@@ -125,6 +125,7 @@ class Rig:
         if dictating:
             jump = JumpForward(str.encode, TOKEN_TABLE)
             self.loop = Loop(self.scheduler, self.backend, self, self.clock, Dictation, TOKEN_TABLE, jump)
+        self.steps: list[Step] = []
         self.started: dict[int, Started] = {}
         self.finished: dict[int, Finished] = {}
         self.text: dict[int, bytes] = {}
@@ -139,6 +140,7 @@ class Rig:
         return messages
 
     def send(self, step):
+        self.steps.append(step)
         for started in step.started:
             assert started.id not in self.started
             self.started[started.id] = started

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from b3node.config import ModelConfig
-from b3node.engine.messages import Step
+from b3node.engine.messages import Started, Step
 from b3node.workers.engine_client import DOWN_RETRY_SECONDS, EngineClient
 from b3node.workers.messages import EngineOrder
 from b3node.workers.served_model import EngineLoad
@@ -241,7 +241,10 @@ def test_the_load_of_the_last_step_is_kept_until_the_engine_ends() -> None:
     """Nothing is known before the first step of an engine; tokens are counted over all engines."""
     client = unstarted(Timeouts())
     brought = msgspec.structs.replace(
-        step(0.01, running=3), cells_used=50, prompt_tokens=20, cached_tokens=30
+        step(0.01, running=3),
+        started=(Started(1, 0.0, cached_tokens=10), Started(2, 0.0, cached_tokens=20)),
+        cells_used=50,
+        prompt_tokens=20,
     )
     loads = [client.load]
     client._on_message(brought)

@@ -52,7 +52,6 @@ class StepReport:
             seconds,
             cells_used,
             prompt_tokens,
-            sum([started.cached_tokens for started in self._started]),
         )
         self._started, self._tokens, self._finished = [], [], []
         return step

@@ -29,6 +29,22 @@ def test_a_request_gets_exactly_the_tokens_of_the_model() -> None:
     assert rig.finished[1].output_tokens == len(continuation(prompt, 6))
 
 
+def test_each_step_reports_its_cells_and_the_prompt_tokens_it_computed() -> None:
+    """Tokens that the prefix cache serves, or that an answer computes, are none of a prompt's."""
+    rig = Rig(price=1.0)
+    rig.step(submit(1, [*range(40)], max_tokens=5))
+    rig.drain()
+    assert [step.prompt_tokens for step in rig.steps] == [32, 8, *[0] * (len(rig.steps) - 2)]
+    assert [step.cells_used for step in rig.steps[:3]] == [32, 40, 41]
+    known = len(rig.steps)
+
+    rig.step(submit(2, [*range(40), 7, 7], max_tokens=1))
+    rig.drain()
+
+    assert sum(step.prompt_tokens for step in rig.steps[known:]) == 2
+    assert rig.steps[-1].cells_used == rig.scheduler.cache.used == 44 + 2
+
+
 def test_an_end_token_stops_a_sequence_and_is_counted_but_not_sent() -> None:
     """Generation stops at an end-of-generation token; its piece never reaches the front."""
     prompt = next([i, j] for i in range(90) for j in range(90) if EOG in continuation([i, j], 20)[3:])
