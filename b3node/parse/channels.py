@@ -41,8 +41,9 @@ class Channels:
 
     `place` says where the next bytes belong: "between" means that nothing has begun, so text may. Once the
     marker of a call is complete, `feed` returns one "call" piece with the bytes after it (b"" if none), and
-    `calls` is its spelling; from then on every byte belongs to the call, until `leave` or `refuse`. The piece
-    of a bare call begins with its body, from bytes that were held back.
+    `calls` is its spelling; from then on every byte belongs to the call, until `leave` or `refuse`. The bytes
+    after a marker begin with the white space at its end, if the model writes any. The piece of a bare call
+    begins with its body, from bytes that were held back.
     """
 
     def __init__(self, reading: Reading) -> None:
@@ -109,7 +110,7 @@ class Channels:
         return out
 
     def settle(self) -> None:
-        """Confirms the call: its marker is no text."""
+        """Confirms the call: its marker is no text, and the white space before it is dropped."""
         self._space = self._marker = b""
         self._fresh, self._before = True, "between"
 

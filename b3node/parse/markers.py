@@ -1,4 +1,4 @@
-"""MarkerSet as bytes, and a search for the longest of many that reads no byte twice.
+"""Markers as bytes, and a search for the longest of many that reads no byte twice.
 
 A marker matches where its special tokens arrive as tokens (`MARK` before each) and the rest of it stands
 literally. A run of white space in it matches any white space, even none, and so does the edge of a special
@@ -25,6 +25,8 @@ GAP: Final = -2
 T = TypeVar("T")
 MarkerElements = tuple[int, ...]
 """A marker's bytes, with `SPACE` and `GAP` among them."""
+_Positions = frozenset[tuple[int, int]]
+"""Places of a search: which marker, and the index of its element that comes next."""
 
 
 def marked(literal: str, specials: Sequence[str]) -> bytes:
@@ -66,25 +68,34 @@ def _behind(specials: tuple[str, ...]) -> re.Pattern[bytes]:
 class MarkerState(dict[int, "MarkerState | None"]):
     """A state of the search: each next byte to the following state, None where no marker continues.
 
+    One position in the markers is one state, on whatever way it is reached. So white space in a model's
+    output adds no states: else each sequence of it would leave its own behind, for as long as the node runs.
+
     Attributes:
         found: the index of the marker that is complete here, if any.
         final: whether no marker continues.
     """
 
-    __slots__ = ("_at", "_markers", "final", "found")
+    __slots__ = ("_at", "_markers", "_states", "final", "found")
 
     def __init__(
-        self, markers: Sequence[tuple[MarkerElements, object]], at: frozenset[tuple[int, int]]
+        self,
+        markers: Sequence[tuple[MarkerElements, object]],
+        at: _Positions,
+        states: dict[_Positions, MarkerState],
     ) -> None:
         super().__init__()
-        self._markers, self._at = markers, at
+        self._markers, self._at, self._states = markers, at, states
+        states[at] = self
         whole = [which for which, index in at if index == len(markers[which][0])]
         self.found: int | None = min(whole, default=None)
         self.final = len(whole) == len(at)
 
     def __missing__(self, byte: int) -> MarkerState | None:
         at = frozenset(step for which, index in self._at for step in self._steps(which, index, byte))
-        following = MarkerState(self._markers, at) if at else None
+        following = self._states.get(at) if at else None
+        if at and following is None:
+            following = MarkerState(self._markers, at, self._states)
         self[byte] = following
         return following
 
@@ -106,7 +117,8 @@ class MarkerSet(Generic[T]):
 
     def __init__(self, markers: Iterable[tuple[MarkerElements, T]]) -> None:
         self._markers = tuple((elements, meaning) for elements, meaning in markers if elements)
-        self.start = MarkerState(self._markers, frozenset((which, 0) for which in range(len(self._markers))))
+        first = frozenset((which, 0) for which in range(len(self._markers)))
+        self.start = MarkerState(self._markers, first, {})
         firsts = {re.escape(bytes([elements[0]])) for elements, _ in self._markers}
         self.search = re.compile(b"[" + b"".join(sorted(firsts)) + b"]" if firsts else b"(?!)").search
         """Finds the next place where a marker may begin."""

@@ -1,7 +1,7 @@
 """The markers that count at each place of an answer, compiled once a dialect.
 
 The same marker means different things at different places: the close of thinking is stray outside of it, the
-syntax of calls means nothing inside of it, and where the answer's text is marked, no spelled-out marker in it
+syntax of calls is thinking inside of it, and where the answer's text is marked, no spelled-out marker in it
 counts but its close.
 """
 
@@ -85,24 +85,24 @@ def call_head(calls: Calls) -> tuple[str, ...]:
 class _Maker:
     def __init__(self, dialect: Dialect, specials: tuple[str, ...], *, calling: bool) -> None:
         self._dialect, self._specials, self._calling = dialect, specials, calling
-        self._thought, self._text = dialect.thinking or _NOTHING, dialect.text or _NOTHING
+        self._thinking, self._text = dialect.thinking or _NOTHING, dialect.text or _NOTHING
 
     def thinking(self) -> Iterator[MarkerMeaning]:
-        close = self._marker(Act.CLOSE, self._thought.close)
+        close = self._marker(Act.CLOSE, self._thinking.close)
         yield from close
-        yield from self._marker(Act.AGAIN, self._thought.open)
-        if not self._thought.close:
+        yield from self._marker(Act.AGAIN, self._thinking.open)
+        if not self._thinking.close:
             yield from self.between()
         yield from self._rest(keep=True)
 
     def between(self) -> Iterator[MarkerMeaning]:
         yield from self._openings()
-        yield from self._marker(Act.DROP, self._thought.close, self._text.close)
+        yield from self._marker(Act.DROP, self._thinking.close, self._text.close)
         yield from self._rest(keep=not self._calling)
 
     def text(self) -> Iterator[MarkerMeaning]:
         yield from self._marker(Act.SHUT, self._text.close)
-        others = [*self._openings(), *self._marker(Act.DROP, self._thought.close)]
+        others = [*self._openings(), *self._marker(Act.DROP, self._thinking.close)]
         yield from (marker for marker in others if not (self._text.close and marker[1].plain))
         yield from self._rest(keep=True)
 
@@ -112,7 +112,7 @@ class _Maker:
                 yield spelled(start, ()), Found(Act.BARE, plain=True, calls=calls)
 
     def _openings(self) -> Iterator[MarkerMeaning]:
-        yield from self._marker(Act.THINK, self._thought.open)
+        yield from self._marker(Act.THINK, self._thinking.open)
         yield from self._marker(Act.OPEN, self._text.open)
         for calls in spellings(self._dialect) if self._calling else ():
             yield from self._marker(Act.CALL, "\n".join(call_head(calls)), calls=calls)

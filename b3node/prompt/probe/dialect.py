@@ -54,7 +54,7 @@ def learn(template: ChatTemplate, capabilities: TemplateCapabilities) -> Learned
 
 
 def with_tags(learned: Learned) -> Learned:
-    """Returns the same for a vocabulary with `<think>` and `</think>`: its model thinks, by any template."""
+    """Returns the same for a vocabulary with `<think>` and `</think>`: its model thinks, template or not."""
     if learned.dialect.thinking is not None:
         return learned
     return replace(learned, dialect=replace(learned.dialect, thinking=_TAGS), thinking=ThinkingFormat(_TAGS))

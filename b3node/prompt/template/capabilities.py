@@ -16,7 +16,7 @@ class TemplateCapabilities(msgspec.Struct, frozen=True, kw_only=True):
     """The constructs that a template writes. The defaults are those of the least capable one."""
 
     system: bool = False
-    """A system message, for any end of the conversation."""
+    """A system message, whatever the conversation ends with."""
     users_in_a_row: bool = False
     """Two user turns without anything between them."""
     assistant_first: bool = False
