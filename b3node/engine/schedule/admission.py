@@ -82,20 +82,27 @@ class Admission:
         """
         admitted = 0
         passed_over: set[int] = set()
-        while len(self._running) < self._limits.parallel and (
-            sequence := self._waiting.next(self._running.values(), passed_over)
-        ):
+        while len(self._running) < self._limits.parallel and self._admit_next(passed_over, now):
+            admitted += 1
+        return admitted
+
+    def _admit_next(self, passed_over: set[int], now: float) -> bool:
+        """Admits the next sequence; adds the ids of those before it that are passed over in this step.
+
+        Returns False if there is none, or no room for it.
+        """
+        for sequence in self._waiting.candidates(self._running.values()):
+            if sequence.id in passed_over:
+                continue
             known = np.frombuffer(sequence.known, np.int32)[:-1].copy()
             match = self._cache.match(sequence.namespace, known)
-            if self._is_shared_ahead(sequence, known, match.length):
-                passed_over.add(sequence.id)
-                sequence.deadline = max(sequence.deadline, now + FOLLOWER_GRACE_SECONDS)
-            elif self._fits(sequence, match):
-                self._enter(sequence, known, match, now)
-                admitted += 1
-            else:
-                break
-        return admitted
+            if not self._is_shared_ahead(sequence, known, match.length):
+                if fits := self._fits(sequence, match):
+                    self._enter(sequence, known, match, now)
+                return fits
+            passed_over.add(sequence.id)
+            sequence.deadline = max(sequence.deadline, now + FOLLOWER_GRACE_SECONDS)
+        return False
 
     def _is_shared_ahead(self, follower: Sequence, known: CellIds, matched: int) -> bool:
         """Returns whether a running prompt, the leader, is about to compute more of the prefix of `follower`.

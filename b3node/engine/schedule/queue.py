@@ -51,17 +51,14 @@ class Queue:
         """Returns the sequences that have waited as long as they may; those that ran before have no bound."""
         return [s for s in self._waiting if s.deadline <= now and not s.paused]
 
-    def next(self, running: Collection[Sequence], passed_over: Collection[int]) -> Sequence | None:
-        """Returns the sequence to admit next while `running` run, but none of the ids `passed_over`."""
+    def candidates(self, running: Collection[Sequence]) -> list[Sequence]:
+        """Returns the sequences that may be admitted while `running` run, the one to admit next first."""
         if not self._waiting or any(sequence.suspect for sequence in running):
-            return None
+            return []
         suspects = (sequence for sequence in self._waiting if sequence.suspect)
         if (suspect := next(suspects, None)) is not None:
-            return None if running else suspect
+            return [] if running else [suspect]
         load: dict[str, int] = {}
         for sequence in running:
             load[sequence.namespace] = load.get(sequence.namespace, 0) + 1
-        candidates = (s for s in self._waiting if s.id not in passed_over)
-        return min(
-            candidates, key=lambda s: (not s.paused, load.get(s.namespace, 0), s.arrived), default=None
-        )
+        return sorted(self._waiting, key=lambda s: (not s.paused, load.get(s.namespace, 0), s.arrived))

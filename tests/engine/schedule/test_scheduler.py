@@ -174,6 +174,21 @@ def test_a_follower_does_not_expire_while_its_leader_computes() -> None:
     assert rig.finished[2].cached_tokens == 400
 
 
+def test_followers_are_put_in_order_once_a_step() -> None:
+    """Not once for each of them: the time of a step does not grow with the square of the queue."""
+    rig = Rig(cells=2048, n_ctx=512, batch=16, waiting=300)
+    common = [i % 90 for i in range(400)]
+    rig.step(submit(0, common, max_tokens=3))
+
+    with mock.patch.object(
+        rig.scheduler.waiting, "candidates", wraps=rig.scheduler.waiting.candidates
+    ) as asked:
+        rig.step(*(submit(n, [*common, n % 90], max_tokens=3) for n in range(1, 301)))
+
+    assert len(rig.scheduler.waiting) == 300
+    assert asked.call_count == 1
+
+
 def test_a_running_stream_never_waits_for_more_than_one_chunk() -> None:
     """While a long prompt is computed, every step still gives the running stream its token."""
     rig = Rig(batch=16, n_ctx=400, cells=1024)
