@@ -15,7 +15,9 @@ from b3node.spans import ImageSpan, images_by_cell
 
 @dataclass(slots=True, eq=False)
 class Sequence:
-    """A sequence's tokens and how far they are computed; the scheduler alone mutates it.
+    """A sequence's tokens and how far they are computed.
+
+    The modules of this room alone mutate it; a draw advances its `rng` and its `constraint`.
 
     Invariants: `0 <= computed <= len(known)`, `prompt <= len(known) <= limit`, and while it runs at least
     one known token is not computed yet (the next one to decode).

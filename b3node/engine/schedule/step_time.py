@@ -7,7 +7,8 @@ is only assumed to be readable between the sizes that were seen.
 
 Machines drift by a fifth within minutes, steps become longer as sequences do, and other processes take their
 share. So two things are learnt: the present length of a step, quickly, and how sizes compare with each other,
-slowly. A measurement at the load of a model would not do: the rest of the node starts on the same cores then.
+slowly. A measurement at the load of a model was wrong by half: the rest of the node starts on the same cores
+then.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""N-grams of one organization's answers.
-
-The token that followed the last two or three, in tables of fixed size.
+"""N-grams of one organization's answers: the tokens that followed the last two or three, in fixed tables.
 
 Requests to one service are alike, and so are their answers: "The capital of", the keys of a record, the
 phrases that a model likes. A sequence's own text (`prompt_lookup`) contains them only once it has repeated
@@ -24,8 +22,8 @@ from b3node.engine.speculation.prompt_lookup import LEARNING_RATE, DraftToken
 CONTEXT_TOKENS: Final = 3
 """Tokens of the longest context."""
 _TABLE_ENTRIES: Final = 1 << 15
-"""Entries of each of the two tables: 13 bytes each, under 1 MiB a namespace; 10,000 tokens fill a third at
-most."""
+"""Entries of each of the two tables: 13 bytes each, under 1 MiB for the greedy answers of a namespace, and
+for its drawn ones; 10,000 tokens fill a third at most."""
 _TOKEN_BITS: Final = 20
 """Bits of a token id in a context's key: no vocabulary has a million tokens, and keys of a larger one may
 coincide."""
