@@ -7,8 +7,12 @@ is only assumed to be readable between the sizes that were seen.
 
 Machines drift by a fifth within minutes, steps become longer as sequences do, and other processes take their
 share. So two things are learnt: the present length of a step, quickly, and how sizes compare with each other,
-slowly. A measurement at the load of a model was wrong by half: the rest of the node starts on the same cores
-then.
+slowly once a size was seen a few times. A measurement at the load of a model was
+wrong by half: the rest of the node starts on the same cores then.
+
+Drafts are rare where they cost much, so the first steps of a size must count for much and be forgotten
+slowly. With one constant rate of 0.1 and a decay of 0.005 a step, one core that multiplies rows singly was
+taken to do a second token for 0.7 of a step where it took 1.5, and drafts for it cost more than they gained.
 """
 
 from __future__ import annotations
@@ -22,14 +26,18 @@ SECOND_TOKEN_STEPS, FURTHER_TOKEN_STEPS = 0.5, 0.4
 """The prior: the cost of a second token and of each further one, in steps of one token."""
 LENGTH_RATE: Final = 0.3
 """Part of an observed deviation by which the present length of a step moves."""
-SHAPE_RATE: Final = 0.1
-"""Part of it by which the estimate for this size of step moves."""
+MIN_SHAPE_RATE: Final = 0.1
+"""Part of it by which the estimate for this size moves; more for the first steps of a size, which are
+averaged.
+"""
 MAX_OUTLIER_RATIO: Final = 0.5
-"""The largest deviation that is learnt from, either way, as a part of the expected time; the rest of it is
-put down to other processes."""
+"""The largest excess that is learnt from, as a part of the expected time; the rest of it is put down to other
+processes. Nothing makes a step much shorter by accident, so a shorter one counts nearly whole."""
+MAX_DROP_RATIO: Final = 0.9
+"""The largest deviation downwards: no size takes no time."""
 REBUILD_STEPS: Final = 0.08
 """Cost of a change of size after a draft, in steps of one token: llama.cpp builds its graph anew."""
-PRIOR_RATE: Final = 0.005
+PRIOR_RATE: Final = 0.0007
 """Decay of the estimates for slightly larger sizes toward the prior at each step. Without it an estimate that
 is too high is never corrected, because no draft is tried."""
 DECAYED_SIZES: Final = 4
@@ -44,6 +52,8 @@ class StepTimes:
         """Seconds of a step of one token at present; 0 before the first step."""
         self._shares: dict[int, float] = {1: 1.0}
         """Length of a step of each size that was seen, in steps of one token."""
+        self._counts: dict[int, int] = {}
+        """Number of steps of each such size, but for that of one token."""
         self._sizes = [1]
 
     def observe(self, tokens: int, seconds: float) -> None:
@@ -54,12 +64,13 @@ class StepTimes:
         if self._one_token <= 0.0:
             self._one_token = seconds / share
         deviation = seconds / (self._one_token * share) - 1.0
-        deviation = max(min(deviation, MAX_OUTLIER_RATIO), -MAX_OUTLIER_RATIO)
+        deviation = max(min(deviation, MAX_OUTLIER_RATIO), -MAX_DROP_RATIO)
         self._one_token *= 1.0 + LENGTH_RATE * deviation
         if tokens > 1:
             if tokens not in self._shares:
                 insort(self._sizes, tokens)
-            self._shares[tokens] = share * (1.0 + SHAPE_RATE * deviation)
+            count = self._counts[tokens] = self._counts.get(tokens, 0) + 1
+            self._shares[tokens] = share * (1.0 + max(MIN_SHAPE_RATE, 1.0 / count) * deviation)
         self._decay_above(tokens)
 
     def seconds(self, tokens: int) -> float:
@@ -75,13 +86,20 @@ class StepTimes:
         return streams * (self._share(streams + more) + REBUILD_STEPS - now) / now
 
     def _share(self, tokens: int) -> float:
-        """Returns the length of a step in steps of one token: as seen, or from the nearest seen sizes."""
+        """Returns the length of a step in steps of one token: as seen, or from the nearest seen sizes.
+
+        Above all of them a token costs as much as those seen did on average, but at most the prior: large
+        steps may run in better kernels, and are never tried where they are thought too long.
+        """
         if (share := self._shares.get(tokens)) is not None:
             return share
         at = bisect(self._sizes, tokens)
         below = self._sizes[at - 1]
         if at == len(self._sizes):
-            return self._shares[below] + _prior(tokens) - _prior(below)
+            if below == 1:
+                return _prior(tokens)
+            seen = max(self._shares[below] - 1.0, 0.0) / (below - 1)
+            return self._shares[below] + min(seen, FURTHER_TOKEN_STEPS) * (tokens - below)
         above = self._sizes[at]
         part = (tokens - below) / (above - below)
         return self._shares[below] * (1.0 - part) + self._shares[above] * part
