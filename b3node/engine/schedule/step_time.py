@@ -7,8 +7,8 @@ is only assumed to be readable between the sizes that were seen.
 
 Machines drift by a fifth within minutes, steps become longer as sequences do, and other processes take their
 share. So two things are learnt: the present length of a step, quickly, and how sizes compare with each other,
-slowly once a size was seen a few times. A measurement at the load of a model was
-wrong by half: the rest of the node starts on the same cores then.
+slowly once a size was seen a few times. A measurement at the load of a model was wrong by half: the rest of
+the node starts on the same cores then.
 
 Drafts are rare where they cost much, so the first steps of a size must count for much and be forgotten
 slowly. With one constant rate of 0.1 and a decay of 0.005 a step, one core that multiplies rows singly was

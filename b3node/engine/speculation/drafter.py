@@ -75,8 +75,9 @@ class Drafter:
     def feed(self) -> None:
         """Takes in the tokens appended to the known ones since the last call."""
         for place in range(self._fed, len(self._known)):
+            alone = not self._lookup.has_guess
             self._lookup.feed(place)
-            self._ngrams.learn(self._known[max(place - CONTEXT_TOKENS, 0) : place + 1])
+            self._ngrams.learn(self._known[max(place - CONTEXT_TOKENS, 0) : place + 1], judge=alone)
         self._fed = len(self._known)
 
     def draft(self, max_tokens: int, cost: Cost, ends: Container[int]) -> array[int]:

@@ -71,6 +71,11 @@ class PromptLookup:
                 return
         self._search(place)
 
+    @property
+    def has_guess(self) -> bool:
+        """Whether there is a guess for the token after the known ones."""
+        return self._guessed is not None
+
     def guess(self, draft: abc.Sequence[int]) -> DraftToken | None:
         """Returns the token after the known ones and a draft of such guesses, or None; changes nothing."""
         if self._guessed is None:
