@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final
 
 import msgspec
 
@@ -11,9 +10,6 @@ from b3node.contract.request import FunctionTool
 from b3node.parse.deltas import CallArguments, CallEnd, CallStart, Delta
 from b3node.parse.source import Mismatch, Source
 from b3node.parse.utf8 import Utf8Decoder
-
-MAX_DEPTH: Final = 64
-"""Nesting of arrays and objects in arguments: the depth that the contract accepts of JSON."""
 
 CallCheck = Callable[[str, str], bool]
 """Returns whether arguments (JSON text) match the schema of the function that is named first."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from b3node.contract.strict_json import MAX_LEVELS
 from b3node.dialects.outline import MARK
-from b3node.parse.call import MAX_DEPTH, JsonText, encode, escaped
+from b3node.parse.call import JsonText, encode, escaped
 from b3node.parse.markers import MarkerSet
 from b3node.parse.source import MAX_NAME_BYTES, Mismatch, ReadSteps, Source
 
@@ -69,7 +70,7 @@ def value(source: Source, out: JsonText, quotes: MarkerSet[bytes], depth: int = 
         Mismatch: it is none, or nests too deep.
     """
     first = yield from source.space()
-    if depth == MAX_DEPTH:
+    if depth == MAX_LEVELS and first in _PAIRS:
         raise Mismatch
     if (yield from _quoted(source, out, quotes, first)):
         return

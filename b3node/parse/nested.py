@@ -8,10 +8,11 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from b3node.contract.strict_json import MAX_LEVELS
 from b3node.dialects.dialect import NestedArguments
 from b3node.dialects.kinds import Kinds, element, kinds, member
 from b3node.dialects.outline import MARK
-from b3node.parse.call import MAX_DEPTH, OpenCall, escaped
+from b3node.parse.call import OpenCall, escaped
 from b3node.parse.markers import MarkerSet, spelled
 from b3node.parse.source import MAX_NAME_BYTES, Mismatch, ReadSteps, Source
 from b3node.parse.tagged import BareValue, texts
@@ -67,13 +68,11 @@ class _NestedReader:
 
     def content(self, name: str, schema: object, depth: int) -> ReadSteps[None]:
         """Reads the content of an element and its closing tag."""
-        if depth == MAX_DEPTH:
-            raise Mismatch
         possible = kinds(schema, self._root)
         guess = BareValue(self._call, possible)
         found = yield from self._source.text(self._how.inner, guess.feed)
         if found == _ENTER:
-            if not guess.blank:
+            if not guess.blank or depth == MAX_LEVELS:
                 raise Mismatch
             yield from self._children(schema, possible, depth)
         elif guess.blank:

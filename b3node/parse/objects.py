@@ -10,9 +10,10 @@ import re
 
 import msgspec
 
+from b3node.contract.strict_json import MAX_LEVELS
 from b3node.dialects.dialect import ObjectBody
 from b3node.dialects.outline import MARK
-from b3node.parse.call import MAX_DEPTH, OpenCall, escaped
+from b3node.parse.call import OpenCall, escaped
 from b3node.parse.source import MAX_HELD_BYTES, MAX_NAME_BYTES, ByteSink, Mismatch, ReadSteps, Source
 
 _outside = re.compile(rb'["{}\[\]\xff]').search
@@ -133,7 +134,7 @@ def value(source: Source, sink: ByteSink) -> ReadSteps[None]:
             yield from _odd(source, sink, byte)
             start = at = source.at
             continue
-        elif byte == _MARK or (byte in b"{[" and depth == MAX_DEPTH):
+        elif byte == _MARK or (byte in b"{[" and depth == MAX_LEVELS):
             sink(source.data[start : at - 1])
             source.at = at - 1
             raise Mismatch

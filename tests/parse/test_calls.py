@@ -6,7 +6,9 @@ import json
 
 import pytest
 
+from b3node.contract import strict_json
 from b3node.contract.request import FunctionTool
+from b3node.contract.strict_json import MAX_LEVELS
 from b3node.dialects.dialect import (
     GENERIC,
     Calls,
@@ -188,6 +190,29 @@ def test_values_between_tags_are_of_the_kind_that_their_schema_says(written: str
     """Where it says nothing, what reads as a literal is one, and everything else is a string."""
     assert json.loads(arguments(parsed(TAGS, f"<f=go>{written}</f>"))) == expected
     assert json.loads(arguments(parsed(TAGS, *f"<f=go>{written}</f>"))) == expected
+
+
+@pytest.mark.parametrize(
+    ("reading", "written", "opening", "closing"),
+    [
+        (JSON, '<tool_call>{"name": "go", "arguments": {"list": $}}</tool_call>', "[", "]"),
+        (TAGS, "<f=go><p=list>$</p></f>", "[", "]"),
+        (PYTHON, "<c>[go(list=$)]</c>", "[", "]"),
+        (QUOTED, "<c>go{list:$}", "[", "]"),
+        (NESTED, "<f=go>@<list>$@</list>@</f>", "@<item>", "@</item>"),
+    ],
+    ids=["json", "tagged", "keyword", "quoted", "nested"],
+)
+def test_arguments_nest_as_deep_as_a_request(
+    reading: Reading, written: str, opening: str, closing: str
+) -> None:
+    """In every style a call has all the levels that a client may send back, and not one more."""
+    lists = MAX_LEVELS - 1
+    deep, deeper = (opening * count + "1" + closing * count for count in (lists, lists + 1))
+
+    read = arguments(parsed(reading, written.replace("$", deep)))
+    assert strict_json.loads(read.encode()) == {"list": json.loads("[" * lists + "1" + "]" * lists)}
+    assert CallEnd() not in parsed(reading, written.replace("$", deeper))
 
 
 def test_strings_between_tags_stream() -> None:

@@ -38,15 +38,13 @@ from b3node.contract.request import (
     Request,
     TextPart,
 )
+from b3node.contract.strict_json import MAX_LEVELS
 
 NO_RESULT: Final = "no result"
 """The result of a call without an output."""
 
 PARAGRAPH: Final = "\n\n"
 """Between texts that were separate messages, and between system texts."""
-
-MAX_ARGUMENT_LEVELS: Final = 64
-"""Levels of a call's arguments, as of the request itself (contract decisions, "Requests")."""
 
 
 class ToolCall(msgspec.Struct, frozen=True):
@@ -196,7 +194,7 @@ def _parsed(arguments: str) -> dict[str, object] | str:
         value = msgspec.json.decode(arguments)
     except (msgspec.DecodeError, RecursionError):
         return arguments
-    return value if isinstance(value, dict) and _depth_within(value, MAX_ARGUMENT_LEVELS) else arguments
+    return value if isinstance(value, dict) and _depth_within(value, MAX_LEVELS) else arguments
 
 
 def _depth_within(value: object, levels: int) -> bool:
