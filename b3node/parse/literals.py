@@ -14,6 +14,7 @@ from b3node.dialects.outline import MARK
 from b3node.parse.call import JsonText, encode, escaped
 from b3node.parse.markers import MarkerSet
 from b3node.parse.source import MAX_NAME_BYTES, Mismatch, ReadSteps, Source
+from b3node.parse.utf8 import Utf8Decoder
 
 END: Final = MARK
 """The end of a text (`Source.text`)."""
@@ -36,18 +37,40 @@ _PAIRS: Final = dict(zip(b"{[(", b"}])", strict=True))
 _BACKSLASH, _COMMA, _COLON, _EQUALS, _BRACE, _PARENTHESIS, _MARK = b"\\,:={(" + MARK
 
 
-def converted(text: str) -> str | None:
-    """Returns the JSON text of a literal; None if `text` is no literal."""
-    source, out = Source(NOTHING), JsonText()
-    source.feed(text.encode(errors="replace") + b" ")
-    try:
-        for _ in value(source, out, NOTHING):
-            return None
-        for _ in source.space():
-            return out.take()
-    except Mismatch:
-        pass
-    return None
+class LiteralReader:
+    """Reads bytes that may be a literal, as they come; any chunking of them gives the same result.
+
+    Attributes:
+        possible: whether they may still be one.
+    """
+
+    def __init__(self) -> None:
+        self.possible = True
+        self._utf8, self._source, self._out = Utf8Decoder(), Source(NOTHING), JsonText()
+        self._steps, self._whole = self._read(), False
+
+    def feed(self, data: bytes) -> None:
+        """Takes more bytes; they may end inside a character."""
+        self._advance(self._utf8.feed(data))
+
+    def text(self) -> str | None:
+        """Returns the JSON text of the literal, None if the bytes are none. Must be the last call."""
+        self._advance(self._utf8.finish() + " ")  # a number or a word ends only with the next byte
+        return self._out.take() if self.possible and self._whole else None
+
+    def _advance(self, text: str) -> None:
+        if text and self.possible:
+            self._source.feed(text.encode())
+            try:
+                next(self._steps)
+            except Mismatch:
+                self.possible = False
+
+    def _read(self) -> ReadSteps[None]:
+        yield from value(self._source, self._out, NOTHING)
+        self._whole = True
+        yield from self._source.space()
+        raise Mismatch
 
 
 def keyword_arguments(source: Source, out: JsonText) -> ReadSteps[None]:

@@ -15,7 +15,7 @@ import msgspec
 from b3node.dialects.dialect import TaggedArguments
 from b3node.dialects.kinds import STRING, Kinds, kind_of, kinds, member
 from b3node.parse.call import OpenCall, encode, escaped
-from b3node.parse.literals import END, NOTHING, converted, value
+from b3node.parse.literals import END, NOTHING, LiteralReader, value
 from b3node.parse.markers import MarkerElements, MarkerSet, marked, spelled
 from b3node.parse.source import MAX_HELD_BYTES, MAX_NAME_BYTES, Mismatch, ReadSteps, Source
 
@@ -107,13 +107,16 @@ def _said(possible: Kinds, kind: bytes) -> Kinds:
 
 
 class BareValue:
-    """A bare value, which may be a string."""
+    """A bare value, which may be a string.
+
+    An object or an array is read while it is held back: at its end, 256 KiB would hold up every other answer.
+    """
 
     def __init__(self, call: OpenCall, possible: Kinds) -> None:
         self._call, self._kinds = call, possible
         self._held = bytearray()
         self._string = False
-        self._bracketed = False  # held back as an object or an array
+        self._literal: LiteralReader | None = None  # of a value that is held back as an object or an array
         if possible == STRING:
             self._begin()
 
@@ -132,7 +135,10 @@ class BareValue:
             self._call.string(data)
             return
         self._held += data
-        if "string" in self._kinds and (len(self._held) > MAX_HELD_BYTES or not self._other()):
+        if self._literal:
+            self._literal.feed(data)
+        other = self._other()
+        if "string" in self._kinds and (len(self._held) > MAX_HELD_BYTES or not other):
             self._begin()
         elif len(self._held) > MAX_HELD_BYTES:
             raise Mismatch
@@ -143,7 +149,7 @@ class BareValue:
             self._call.settle()
             self._call.write('"')
         else:
-            self._call.write(_json(self._held.decode(errors="replace"), self._kinds))
+            self._call.write(self._json())
 
     def _begin(self) -> None:
         self._string = True
@@ -153,25 +159,40 @@ class BareValue:
 
     def _other(self) -> bool:
         """Returns whether it may still be of another type than string."""
-        if self._bracketed:
-            return True
+        if self._literal:
+            return self._literal.possible
         said = bytes(self._held[:_MAX_LITERAL_BYTES]).strip()
         if not said:
             return len(self._held) <= _MAX_LITERAL_BYTES
         if said[0] in b"{[":
-            self._bracketed = ("object" if said[0] == _BRACE else "array") in self._kinds
-            return self._bracketed
+            if ("object" if said[0] == _BRACE else "array") not in self._kinds:
+                return False
+            self._literal = _literal(self._held)
+            return self._literal.possible
         if "integer" in self._kinds and (_numeric(said) or said in {b"+", b"-"}):
             return True
         return any(word.startswith(said) and kind in self._kinds for word, kind in _LITERALS)
 
+    def _json(self) -> str:
+        """Returns the JSON text of the held value: a literal where one is possible, else a string."""
+        text = (self._literal or _literal(self._held)).text()
+        if text is not None and self._takes(text):
+            return text
+        return encode(self._held.decode(errors="replace")).decode()
 
-def _json(said: str, possible: Kinds) -> str:
-    """Returns the JSON text of a bare value: a literal where one is possible, else a string."""
-    text = converted(said)
-    if text is not None and (fits(_decode(text), possible) or "string" not in possible):
-        return text
-    return encode(said).decode()
+    def _takes(self, text: str) -> bool:
+        """Returns whether the literal may stand for the value; half of a surrogate pair is no JSON."""
+        try:
+            found = _decode(text)
+        except msgspec.DecodeError:
+            return False
+        return "string" not in self._kinds or fits(found, self._kinds)
+
+
+def _literal(held: bytearray) -> LiteralReader:
+    reader = LiteralReader()
+    reader.feed(bytes(held))
+    return reader
 
 
 def fits(value: object, possible: Kinds) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 
@@ -179,6 +180,7 @@ def test_what_is_held_back_of_a_call_is_bounded() -> None:
         ("<p=x>null</p><p=y> None </p><p=z>nul</p>", {"x": None, "y": None, "z": "nul"}),
         ('<p=x>{"a": [1]}</p><p=y>[1</p><p=z>-</p>', {"x": {"a": [1]}, "y": "[1", "z": "-"}),
         ('<p=x></p><p=y> a </p><p=z>"q"</p>', {"x": "", "y": " a ", "z": '"q"'}),
+        (r"<p=x>['\ud83d\ude42']</p><p=y>['\ud83d']</p>", {"x": ["🙂"], "y": r"['\ud83d']"}),
         (
             "<p=x>3 apples</p><p=y>1.2.3</p><p=z>{'a': (1,)}</p>",
             {"x": "3 apples", "y": "1.2.3", "z": {"a": [1]}},
@@ -244,6 +246,24 @@ def test_a_call_between_tags_that_does_not_end_stays_open(written: str) -> None:
     )
     assert told[0] == CallStart("go")
     assert CallEnd() not in told
+
+
+def test_the_end_of_a_value_that_was_held_back_costs_as_much_as_its_middle() -> None:
+    """All of it was read by then: no other answer waits for it. Counted are calls of functions."""
+    parser = parser_of(TAGS, TOOLS, lambda _name, _arguments: True)
+    written = b"<f=go><p=x>[" + b"1," * (MAX_HELD_BYTES // 2 - 9) + b"1]"
+    steps: list[int] = []
+
+    def count(_frame: object, event: str, _argument: object) -> None:
+        steps[-1] += event == "call"
+
+    for piece in (*(written[at : at + 64] for at in range(0, len(written), 64)), b"</p>"):
+        steps.append(0)
+        sys.setprofile(count)
+        parser.feed(piece)
+        sys.setprofile(None)
+
+    assert steps[-1] < steps[len(steps) // 2]
 
 
 def test_a_value_that_may_be_a_string_or_not_is_held_back_within_bounds() -> None:

@@ -85,6 +85,7 @@ def test_garbage_is_read_without_an_error_and_the_same_in_any_cut(family: Family
         b"\x80",
         b"\xe2\x82",
         b"\\",
+        b"\\ud83d",
         b'"',
         b"{",
         b"}",
